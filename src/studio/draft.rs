@@ -1,0 +1,328 @@
+//! What the left column shows: everything a person may set before pressing Generate.
+//!
+//! A draft may be wrong for a moment (a schedule that does not go with the sampler); [`Draft::request`] checks it into a
+//! [`ShotRequest`]. Values out of bounds are brought back when they are set.
+
+use crate::base::request::RequestError;
+use crate::base::{
+    DeviceChoice, ImageFormat, ModelChoice, NoiseSource, OutputPlan, Precision, SamplerKind, ScheduleKind, ShotRequest,
+    Size, VaeChoice,
+};
+use crate::engine::protocol::Setup;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// The seed as the person sets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeedChoice {
+    /// Draw a new one for every press of Generate; shown and typed as −1.
+    #[default]
+    Random,
+    Fixed(u64),
+}
+
+impl SeedChoice {
+    /// Reads the seed field: empty or "-1" draws, digits up to 2⁶⁴ − 1 are taken, anything else is `None`.
+    pub fn from_text(text: &str) -> Option<Self> {
+        match text.trim() {
+            "" | "-1" | "\u{2212}1" => Some(SeedChoice::Random),
+            digits => digits.parse().ok().map(SeedChoice::Fixed),
+        }
+    }
+}
+
+impl fmt::Display for SeedChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SeedChoice::Random => f.write_str("-1"),
+            SeedChoice::Fixed(seed) => write!(f, "{seed}"),
+        }
+    }
+}
+
+/// The settings of the next picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Draft {
+    pub prompt: String,
+    pub negative: String,
+    pub size: Size,
+    pub steps: u32,
+    pub cfg: f32,
+    pub sampler: SamplerKind,
+    pub schedule: ScheduleKind,
+    pub seed: SeedChoice,
+    pub count: u32,
+    /// Go on with new seeds until stopped. Not kept over a restart.
+    #[serde(skip)]
+    pub forever: bool,
+    pub clip_skip: u32,
+    pub noise: NoiseSource,
+    pub model: Option<ModelChoice>,
+    pub vae: VaeChoice,
+    pub device: DeviceChoice,
+    pub precision: Precision,
+    /// `None` follows what the checkpoint says.
+    pub v_prediction: Option<bool>,
+    /// Take the checkpoint's EMA weights where it has both.
+    pub ema: bool,
+    /// Where pictures go; `None` is the folder that the app offers (see [`Draft::output`]).
+    pub folder: Option<PathBuf>,
+    pub pattern: String,
+    pub format: ImageFormat,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        let shot = ShotRequest::default();
+        Draft {
+            prompt: shot.prompt,
+            negative: shot.negative,
+            size: shot.size,
+            steps: shot.steps,
+            cfg: shot.cfg,
+            sampler: shot.sampler,
+            schedule: shot.schedule,
+            seed: SeedChoice::Random,
+            count: shot.count,
+            forever: false,
+            clip_skip: shot.clip_skip,
+            noise: shot.noise,
+            model: None,
+            vae: VaeChoice::Automatic,
+            device: DeviceChoice::Auto,
+            precision: Precision::Auto,
+            v_prediction: None,
+            ema: false,
+            folder: None,
+            pattern: Draft::PATTERN.to_owned(),
+            format: ImageFormat::Png,
+        }
+    }
+}
+
+/// One value a person set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    Prompt(String),
+    Negative(String),
+    Size(Size),
+    Steps(u32),
+    Cfg(f32),
+    Sampler(SamplerKind),
+    Schedule(ScheduleKind),
+    Seed(SeedChoice),
+    Count(u32),
+    Forever(bool),
+    ClipSkip(u32),
+    Noise(NoiseSource),
+    Vae(VaeChoice),
+    Device(DeviceChoice),
+    Precision(Precision),
+    VPrediction(Option<bool>),
+    Ema(bool),
+    Folder(Option<PathBuf>),
+    Pattern(String),
+    Format(ImageFormat),
+}
+
+/// Names a field of the draft, to reset it or to ask whether it differs from its default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    Prompt,
+    Negative,
+    Size,
+    Steps,
+    Cfg,
+    Sampler,
+    Schedule,
+    Seed,
+    Count,
+    Forever,
+    ClipSkip,
+    Noise,
+    Vae,
+    Device,
+    Precision,
+    VPrediction,
+    Ema,
+    Folder,
+    Pattern,
+    Format,
+}
+
+impl Field {
+    /// The fields under the advanced fold.
+    pub const ADVANCED: [Field; 7] = [
+        Field::ClipSkip,
+        Field::Noise,
+        Field::VPrediction,
+        Field::Ema,
+        Field::Folder,
+        Field::Pattern,
+        Field::Format,
+    ];
+}
+
+impl Draft {
+    /// The default name of a picture, before its ending.
+    pub const PATTERN: &'static str = "[number]-[seed]-[prompt]";
+
+    /// Takes one value, brought within bounds. A sampler brings its own default schedule where the old one does not go
+    /// with it.
+    pub fn set(&mut self, setting: Setting) {
+        match setting {
+            Setting::Prompt(text) => self.prompt = text,
+            Setting::Negative(text) => self.negative = text,
+            Setting::Size(size) => self.size = size,
+            Setting::Steps(steps) => self.steps = within(steps, &ShotRequest::STEPS),
+            Setting::Cfg(cfg) => self.cfg = cfg_within(cfg, self.cfg),
+            Setting::Sampler(sampler) => {
+                self.sampler = sampler;
+                if !sampler.pairs_with(self.schedule) {
+                    self.schedule = own_schedule(sampler);
+                }
+            }
+            Setting::Schedule(schedule) => self.schedule = schedule,
+            Setting::Seed(seed) => self.seed = seed,
+            Setting::Count(count) => self.count = within(count, &ShotRequest::COUNT),
+            Setting::Forever(forever) => self.forever = forever,
+            Setting::ClipSkip(skip) => self.clip_skip = within(skip, &ShotRequest::CLIP_SKIP),
+            Setting::Noise(noise) => self.noise = noise,
+            Setting::Vae(vae) => self.vae = vae,
+            Setting::Device(device) => self.device = device,
+            Setting::Precision(precision) => self.precision = precision,
+            Setting::VPrediction(choice) => self.v_prediction = choice,
+            Setting::Ema(ema) => self.ema = ema,
+            Setting::Folder(folder) => self.folder = folder,
+            Setting::Pattern(pattern) => self.pattern = pattern,
+            Setting::Format(format) => self.format = format,
+        }
+    }
+
+    /// Puts one field back to its default.
+    pub fn reset(&mut self, field: Field) {
+        let default = Draft::default();
+        self.set(match field {
+            Field::Prompt => Setting::Prompt(default.prompt),
+            Field::Negative => Setting::Negative(default.negative),
+            Field::Size => Setting::Size(default.size),
+            Field::Steps => Setting::Steps(default.steps),
+            Field::Cfg => Setting::Cfg(default.cfg),
+            Field::Sampler => Setting::Sampler(default.sampler),
+            Field::Schedule => Setting::Schedule(own_schedule(self.sampler)),
+            Field::Seed => Setting::Seed(default.seed),
+            Field::Count => Setting::Count(default.count),
+            Field::Forever => Setting::Forever(default.forever),
+            Field::ClipSkip => Setting::ClipSkip(default.clip_skip),
+            Field::Noise => Setting::Noise(default.noise),
+            Field::Vae => Setting::Vae(default.vae),
+            Field::Device => Setting::Device(default.device),
+            Field::Precision => Setting::Precision(default.precision),
+            Field::VPrediction => Setting::VPrediction(default.v_prediction),
+            Field::Ema => Setting::Ema(default.ema),
+            Field::Folder => Setting::Folder(default.folder),
+            Field::Pattern => Setting::Pattern(default.pattern),
+            Field::Format => Setting::Format(default.format),
+        });
+    }
+
+    /// Whether the field holds another value than [`Draft::reset`] would give it.
+    pub fn differs(&self, field: Field) -> bool {
+        let mut reset = self.clone();
+        reset.reset(field);
+        reset != *self
+    }
+
+    /// The fields under the advanced fold that differ from their defaults.
+    pub fn advanced_differing(&self) -> Vec<Field> {
+        Field::ADVANCED.into_iter().filter(|field| self.differs(*field)).collect()
+    }
+
+    /// The draft as a request that holds, with this seed.
+    pub fn request(&self, seed: u64) -> Result<ShotRequest, RequestError> {
+        ShotRequest {
+            prompt: self.prompt.clone(),
+            negative: self.negative.clone(),
+            steps: self.steps,
+            cfg: self.cfg,
+            size: self.size,
+            sampler: self.sampler,
+            schedule: self.schedule,
+            seed,
+            noise: self.noise,
+            clip_skip: self.clip_skip,
+            count: self.count,
+        }
+        .check()
+    }
+
+    /// The model and how it runs; `None` while no model is chosen.
+    pub fn setup(&self) -> Option<Setup> {
+        Some(Setup {
+            model: self.model.clone()?,
+            vae: self.vae.clone(),
+            device: self.device,
+            precision: self.precision,
+            v_prediction: self.v_prediction,
+            ema: self.ema,
+        })
+    }
+
+    /// Where pictures go: the chosen folder, else `fallback`, else they are only shown.
+    pub fn output(&self, fallback: Option<&PathBuf>) -> OutputPlan {
+        match self.folder.as_ref().or(fallback) {
+            Some(folder) => {
+                let pattern = if self.pattern.trim().is_empty() { Draft::PATTERN } else { &self.pattern };
+                OutputPlan::Folder { folder: folder.clone(), pattern: pattern.to_owned(), format: self.format }
+            }
+            None => OutputPlan::Keep,
+        }
+    }
+
+    /// Takes over all that a picture's request says; the count stays, since a picture is one.
+    pub fn take(&mut self, request: &ShotRequest) {
+        self.prompt = request.prompt.clone();
+        self.negative = request.negative.clone();
+        self.size = request.size;
+        self.set(Setting::Steps(request.steps));
+        self.set(Setting::Cfg(request.cfg));
+        self.sampler = request.sampler;
+        self.schedule = request.schedule;
+        self.seed = SeedChoice::Fixed(request.seed);
+        self.set(Setting::ClipSkip(request.clip_skip));
+        self.noise = request.noise;
+    }
+
+    /// Brings values that a settings file may hold out of bounds back within them.
+    pub fn tidy(&mut self) {
+        for setting in [
+            Setting::Steps(self.steps),
+            Setting::Cfg(self.cfg),
+            Setting::Count(self.count),
+            Setting::ClipSkip(self.clip_skip),
+            Setting::Sampler(self.sampler),
+        ] {
+            self.set(setting);
+        }
+        if !self.cfg.is_finite() {
+            self.reset(Field::Cfg);
+        }
+    }
+}
+
+fn within(value: u32, bounds: &std::ops::RangeInclusive<u32>) -> u32 {
+    value.clamp(*bounds.start(), *bounds.end())
+}
+
+/// A CFG within bounds; what is no number leaves the old one.
+fn cfg_within(cfg: f32, old: f32) -> f32 {
+    if cfg.is_nan() { old } else { cfg.clamp(*ShotRequest::CFG.start(), *ShotRequest::CFG.end()) }
+}
+
+/// The schedule a sampler has when nobody chose one.
+fn own_schedule(sampler: SamplerKind) -> ScheduleKind {
+    sampler.schedules().first().copied().unwrap_or_default()
+}

@@ -1,0 +1,232 @@
+//! The application's state, on the UI thread. [`Studio::apply`] and [`Studio::poll`] are the only writers.
+//!
+//! It knows no window, no file and no GPU: what it may not do itself it returns as [`Effect`]s, which the app performs. The
+//! window reads it through accessors; the engine is spoken to through its [`EngineHandle`].
+
+pub mod action;
+pub mod draft;
+pub mod history;
+pub mod job;
+pub mod memory;
+pub mod messages;
+pub mod preferences;
+pub mod queue;
+pub mod shots;
+mod steps;
+
+pub use action::{Action, Dropped, Effect, ModelInfo};
+pub use draft::{Draft, Field, SeedChoice, Setting};
+pub use history::{History, PromptPair};
+pub use job::{JobEvent, JobState};
+pub use memory::{Forecast, Mark, MarkKind, Memory, Sample, Stage};
+pub use messages::{Line, NoticeLine, Notices, Trouble};
+pub use preferences::{Panels, Preferences, Theme};
+pub use queue::{JobEntry, Queue};
+pub use shots::{Finished, ShotId, Shots};
+
+use crate::base::{JobId, ModelChoice, RgbImage};
+use crate::engine::protocol::{DeviceStatus, EngineHandle};
+use crate::text::Lang;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many tokens a prompt has and where its chunks begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenCount {
+    pub tokens: usize,
+    /// Byte offsets in the text at which the second, third … chunk begins.
+    pub chunks: Vec<usize>,
+    /// Tokens a chunk holds.
+    pub limit: usize,
+}
+
+impl TokenCount {
+    /// SD1.5's text encoder takes 77 positions, two of which are the start and end tokens.
+    pub const LIMIT: usize = 75;
+}
+
+impl Default for TokenCount {
+    fn default() -> Self {
+        TokenCount { tokens: 0, chunks: Vec::new(), limit: TokenCount::LIMIT }
+    }
+}
+
+/// Pure functions that live in folders the studio may not use.
+pub struct Services {
+    pub count_tokens: Box<dyn Fn(&str) -> TokenCount + Send>,
+    /// Whether the draft would fit by this reading and these limits; `None` where that is not known.
+    pub forecast: Box<ForecastFn>,
+    /// Where pictures go while no folder is chosen.
+    pub pictures_folder: Option<PathBuf>,
+    /// What `Preferences::lang = None` means.
+    pub system_lang: Lang,
+}
+
+/// See [`Services::forecast`].
+pub type ForecastFn = dyn Fn(&Draft, &Memory) -> Option<Forecast> + Send;
+
+/// The newest look at the picture in the making.
+#[derive(Clone, Debug)]
+pub struct PreviewView {
+    pub job: JobId,
+    pub image_index: u32,
+    pub step: u32,
+    pub image: Arc<RgbImage>,
+    /// Grows with every new picture: upload the texture when it changed.
+    pub version: u64,
+}
+
+/// What the canvas shows.
+#[derive(Clone, Copy, Debug)]
+pub enum Canvas<'a> {
+    /// Neither a picture nor a preview.
+    Empty,
+    Preview(&'a PreviewView),
+    Shot(&'a Finished),
+}
+
+/// The whole state of the program as the window knows it.
+pub struct Studio {
+    engine: EngineHandle,
+    services: Services,
+    draft: Draft,
+    tokens: (TokenCount, TokenCount),
+    history: History,
+    queue: Queue,
+    shots: Shots,
+    preview: Option<PreviewView>,
+    versions: u64,
+    memory: Memory,
+    forecast: Option<Forecast>,
+    notices: Notices,
+    trouble: Option<Trouble>,
+    device: Option<DeviceStatus>,
+    model: Option<ModelInfo>,
+    inspecting: Option<ModelChoice>,
+    recent_models: Vec<ModelChoice>,
+    lang: Option<Lang>,
+    theme: Theme,
+    panels: Panels,
+    notify_when_done: bool,
+    asks_to_close: bool,
+    engine_gone: bool,
+    pending: Vec<Effect>,
+}
+
+impl Studio {
+    pub fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
+    pub fn prompt_tokens(&self) -> &TokenCount {
+        &self.tokens.0
+    }
+
+    pub fn negative_tokens(&self) -> &TokenCount {
+        &self.tokens.1
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The job that runs or is paused.
+    pub fn running(&self) -> Option<&JobEntry> {
+        self.queue.running()
+    }
+
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub fn shots(&self) -> &Shots {
+        &self.shots
+    }
+
+    pub fn preview(&self) -> Option<&PreviewView> {
+        self.preview.as_ref()
+    }
+
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether the draft would fit; `None` where that is not known.
+    pub fn forecast(&self) -> Option<Forecast> {
+        self.forecast
+    }
+
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
+    }
+
+    pub fn device(&self) -> Option<&DeviceStatus> {
+        self.device.as_ref()
+    }
+
+    /// What inspection told of the chosen model; `None` until it did.
+    pub fn model_info(&self) -> Option<&ModelInfo> {
+        self.model.as_ref()
+    }
+
+    /// The model being looked at.
+    pub fn inspecting(&self) -> Option<&ModelChoice> {
+        self.inspecting.as_ref()
+    }
+
+    /// Newest first.
+    pub fn recent_models(&self) -> &[ModelChoice] {
+        &self.recent_models
+    }
+
+    pub fn lang(&self) -> Lang {
+        self.lang.unwrap_or(self.services.system_lang)
+    }
+
+    pub fn theme(&self) -> Theme {
+        self.theme
+    }
+
+    pub fn panels(&self) -> &Panels {
+        &self.panels
+    }
+
+    pub fn notify_when_done(&self) -> bool {
+        self.notify_when_done
+    }
+
+    /// Closing would lose pictures: the window asks.
+    pub fn asks_to_close(&self) -> bool {
+        self.asks_to_close
+    }
+
+    /// Whether Generate can be pressed: a model is chosen and the engine lives.
+    pub fn can_generate(&self) -> bool {
+        self.draft.model.is_some() && !self.engine_gone
+    }
+
+    /// The folder pictures go to, chosen or offered.
+    pub fn output_folder(&self) -> Option<&PathBuf> {
+        self.draft.folder.as_ref().or(self.services.pictures_folder.as_ref())
+    }
+
+    /// How long the draft would take, from the last job's pace with the same setup, scaled by pixels.
+    pub fn time_estimate(&self) -> Option<Duration> {
+        self.queue.estimate(&self.draft)
+    }
+
+    /// What the canvas shows: the picture that was selected, else the running job's preview, else the newest picture.
+    pub fn canvas(&self) -> Canvas<'_> {
+        match (self.shots.selected(), &self.preview, self.shots.newest()) {
+            (Some(shot), _, _) => Canvas::Shot(shot),
+            (None, Some(preview), _) => Canvas::Preview(preview),
+            (None, None, Some(shot)) => Canvas::Shot(shot),
+            (None, None, None) => Canvas::Empty,
+        }
+    }
+}

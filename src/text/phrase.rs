@@ -1,0 +1,86 @@
+//! One key, two languages. The macro makes it impossible to give one without the other.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+
+/// A language of the window and the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lang {
+    #[default]
+    En,
+    Zh,
+}
+
+impl Lang {
+    pub const ALL: [Lang; 2] = [Lang::En, Lang::Zh];
+
+    /// From a locale as systems write it ("zh_CN.UTF-8", "zh-Hans-CN", "en_GB", "C"). Whatever is not Chinese is English.
+    pub fn from_system_locale(locale: &str) -> Self {
+        let language = locale.split(['_', '-', '.', '@']).next().unwrap_or_default();
+        if language.eq_ignore_ascii_case("zh") { Lang::Zh } else { Lang::En }
+    }
+
+    /// Its own name for itself, as the language chooser shows it.
+    pub fn own_name(self) -> &'static str {
+        match self {
+            Lang::En => "English",
+            Lang::Zh => "简体中文",
+        }
+    }
+}
+
+/// A sentence or word in both languages. `{name}` in it is filled by [`Phrase::with`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phrase {
+    pub key: &'static str,
+    pub en: &'static str,
+    pub zh: &'static str,
+}
+
+impl Phrase {
+    /// The words as they stand, for phrases without placeholders.
+    pub const fn get(self, lang: Lang) -> &'static str {
+        match lang {
+            Lang::En => self.en,
+            Lang::Zh => self.zh,
+        }
+    }
+
+    /// The words with every `{name}` replaced by its value, once: a value that itself holds braces stays as it is.
+    pub fn with(self, lang: Lang, values: &[(&str, &dyn Display)]) -> String {
+        let mut filled = String::new();
+        let mut rest = self.get(lang);
+        while let Some((before, after)) = rest.split_once('{') {
+            filled.push_str(before);
+            let Some((name, tail)) = after.split_once('}') else {
+                filled.push('{');
+                rest = after;
+                continue;
+            };
+            match values.iter().find(|(key, _)| *key == name) {
+                Some((_, value)) => filled.push_str(&value.to_string()),
+                None => {
+                    debug_assert!(false, "{}: no value for {{{name}}}", self.key);
+                    filled.push_str(name);
+                }
+            }
+            rest = tail;
+        }
+        filled.push_str(rest);
+        filled
+    }
+}
+
+/// `phrases! { KEY: "English", "中文"; … }` makes a `pub const KEY: Phrase` for each line and `pub const ALL: &[Phrase]`.
+macro_rules! phrases {
+    ($($(#[$doc:meta])* $key:ident: $en:literal, $zh:literal;)*) => {
+        $(
+            $(#[$doc])*
+            pub const $key: $crate::text::Phrase = $crate::text::Phrase { key: stringify!($key), en: $en, zh: $zh };
+        )*
+        /// Every phrase of this file, for the test of completeness.
+        pub const ALL: &[$crate::text::Phrase] = &[$($key),*];
+    };
+}
+pub(crate) use phrases;
