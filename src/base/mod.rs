@@ -4,6 +4,7 @@
 
 pub mod bytes;
 pub mod choice;
+pub mod lang;
 pub mod latest;
 pub mod memory;
 pub mod picture;
@@ -13,6 +14,7 @@ pub mod sampling;
 
 pub use bytes::Bytes;
 pub use choice::{DeviceChoice, ImageFormat, ModelChoice, OutputPlan, Precision, VaeChoice};
+pub use lang::Lang;
 pub use latest::Latest;
 pub use memory::{CleanReport, MemoryReading};
 pub use picture::RgbImage;

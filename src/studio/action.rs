@@ -4,8 +4,7 @@ use super::draft::{Field, Setting};
 use super::preferences::{Panels, Theme};
 use super::shots::ShotId;
 use crate::base::choice::MemoryLimits;
-use crate::base::{Hint, JobError, JobId, ModelChoice, RgbImage, ShotRequest, VaeChoice};
-use crate::text::Lang;
+use crate::base::{Hint, JobError, JobId, Lang, ModelChoice, RgbImage, ShotRequest, VaeChoice};
 use std::path::PathBuf;
 use std::sync::Arc;
 

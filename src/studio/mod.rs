@@ -24,9 +24,8 @@ pub use preferences::{Panels, Preferences, Theme};
 pub use queue::{JobEntry, Queue};
 pub use shots::{Finished, ShotId, Shots};
 
-use crate::base::{JobId, ModelChoice, RgbImage};
+use crate::base::{JobId, Lang, ModelChoice, RgbImage};
 use crate::engine::protocol::{DeviceStatus, EngineHandle};
-use crate::text::Lang;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,9 +2,8 @@
 
 use super::draft::Draft;
 use super::history::PromptPair;
-use crate::base::ModelChoice;
+use crate::base::{Lang, ModelChoice};
 use crate::base::choice::MemoryLimits;
-use crate::text::Lang;
 use serde::{Deserialize, Serialize};
 
 /// The window's colours.

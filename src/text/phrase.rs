@@ -1,34 +1,7 @@
 //! One key, two languages. The macro makes it impossible to give one without the other.
 
-use serde::{Deserialize, Serialize};
+pub use crate::base::Lang;
 use std::fmt::Display;
-
-/// A language of the window and the command line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Lang {
-    #[default]
-    En,
-    Zh,
-}
-
-impl Lang {
-    pub const ALL: [Lang; 2] = [Lang::En, Lang::Zh];
-
-    /// From a locale as systems write it ("zh_CN.UTF-8", "zh-Hans-CN", "en_GB", "C"). Whatever is not Chinese is English.
-    pub fn from_system_locale(locale: &str) -> Self {
-        let language = locale.split(['_', '-', '.', '@']).next().unwrap_or_default();
-        if language.eq_ignore_ascii_case("zh") { Lang::Zh } else { Lang::En }
-    }
-
-    /// Its own name for itself, as the language chooser shows it.
-    pub fn own_name(self) -> &'static str {
-        match self {
-            Lang::En => "English",
-            Lang::Zh => "简体中文",
-        }
-    }
-}
 
 /// A sentence or word in both languages. `{name}` in it is filled by [`Phrase::with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
