@@ -1,0 +1,3 @@
+//! Tests of the pipeline, by folder as in `src/diffusion`.
+
+mod samplers;
