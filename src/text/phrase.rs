@@ -57,3 +57,21 @@ macro_rules! phrases {
     };
 }
 pub(crate) use phrases;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GREETING: Phrase = Phrase { key: "GREETING", en: "{a} and {b}, {a}", zh: "{b}和{a}" };
+
+    #[test]
+    fn placeholders_are_filled_wherever_they_stand() {
+        assert_eq!(GREETING.with(Lang::En, &[("a", &1), ("b", &"x")]), "1 and x, 1");
+        assert_eq!(GREETING.with(Lang::Zh, &[("a", &1), ("b", &"x")]), "x和1");
+    }
+
+    #[test]
+    fn a_value_with_braces_is_not_filled_again() {
+        assert_eq!(GREETING.with(Lang::En, &[("a", &"{b}"), ("b", &"{")]), "{b} and {, {b}");
+    }
+}

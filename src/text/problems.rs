@@ -1,0 +1,304 @@
+//! What went wrong, as a sentence, and the words on the buttons that help.
+//!
+//! Names of files are shown without their folders; the whole path is in the details.
+
+use super::figures::size;
+use super::window::device_choice;
+use super::{Lang, Phrase, phrases};
+use crate::base::problem::Phase;
+use crate::base::request::RequestError;
+use crate::base::{Hint, Problem};
+use std::path::Path;
+
+phrases! {
+    REQUEST: "These settings do not hold: {what}.", "参数有误：{what}。";
+    FILE_UNREADABLE: "{file} is not there, or cannot be read.", "找不到或无法读取 {file}。";
+    FILE_DAMAGED: "{file} is damaged or is no safetensors file: {what}", "{file} 已损坏，或不是 safetensors 文件：{what}";
+    FILE_INCOMPLETE: "{file} is an unfinished download: {have} of {need} are there.", "{file} 没有下载完整：{need} 中只有 {have}。";
+    FILE_CHANGED: "{file} was changed while it was in use.", "{file} 在使用过程中被更改。";
+    WRONG_KIND: "This is {article} {kind}. Softbox makes pictures with Stable Diffusion 1.5.", "这是{article}{kind}。Softbox 使用 Stable Diffusion 1.5。";
+    NO_VAE: "{file} has no VAE. Choose one to decode its pictures.", "{file} 不含 VAE。请选择一个用于解码图片。";
+    BAD_CHECKPOINT: "{file} does not fit together: {what}", "{file} 内容不完整或不匹配：{what}";
+    NO_MODEL: "No checkpoint is chosen. Open one first.", "尚未选择模型。请先打开一个。";
+    DEVICE_UNAVAILABLE: "{device} cannot be used: {why}", "无法使用 {device}：{why}";
+    DEVICE_LOST: "{device} stopped answering. The next job opens it again.", "{device} 停止响应。下个任务会重新打开它。";
+    DEVICE_FAULT: "{device} failed during this job. What it held is freed, and the next job can run.", "{device} 在本次任务中出错。占用的显存已释放，可以继续下一个任务。";
+    DOES_NOT_FIT: "This does not fit: it needs {need}, and {have} of {limit} can be had.", "放不下：需要 {need}，{limit} 中目前可用 {have}。";
+    OUT_OF_MEMORY_LOADING: "Not enough memory to load the checkpoint.", "显存不足，无法加载模型。";
+    OUT_OF_MEMORY_ENCODING: "Not enough memory to encode the prompt.", "显存不足，无法编码提示词。";
+    OUT_OF_MEMORY_STEP: "Not enough memory for step {step} at this size.", "显存不足，无法以此尺寸计算第 {step} 步。";
+    OUT_OF_MEMORY_DECODING: "Not enough memory to decode at this size. The latent is kept.", "显存不足，无法以此尺寸解码。潜变量已保留。";
+    OUT_OF_MEMORY_SAVING: "Not enough memory to save the picture.", "内存不足，无法保存图片。";
+    LATENT_NOT_FINITE: "The picture broke at step {step}: it holds values that are no numbers. Full precision (f32) often helps.", "第 {step} 步出现无效数值，图片损坏。改用 f32 精度通常可以解决。";
+    PICTURE_NOT_FINITE: "The picture could not be decoded to valid colours. Full precision (f32) often helps.", "图片解码后出现无效颜色。改用 f32 精度通常可以解决。";
+    PROBLEM_NOT_SAVED: "The picture could not be saved to {folder}. It stays on screen until you save it elsewhere.", "图片无法保存到 {folder}。它会留在屏幕上，请另存到其他位置。";
+    INTERNAL: "Something went wrong inside Softbox: {what}", "Softbox 内部出错：{what}";
+    ENGINE_GONE: "The part of Softbox that makes pictures has stopped. Save what you want to keep, then start Softbox again.", "Softbox 的生成部分已停止。请先保存需要的图片，然后重新启动 Softbox。";
+
+    // Fields of a request.
+    BAD_SIZE: "Size {width}×{height} does not work: both sides are multiples of 8 from 64 to 8192.", "尺寸 {width}×{height} 不可用：宽高须为 64 到 8192 之间 8 的倍数。";
+    BAD_SIZE_TEXT: "“{text}” is no size. Write it like 512x768.", "“{text}”不是尺寸。请写成 512x768。";
+    BAD_STEPS: "{steps} steps do not work: 1 to 1000 are possible.", "步数 {steps} 不可用：可填 1 到 1000。";
+    BAD_CFG: "CFG {cfg} does not work: 1 to 30 is possible.", "CFG {cfg} 不可用：可填 1 到 30。";
+    BAD_CLIP_SKIP: "Clip skip {skip} does not work: 1 to 12 is possible.", "Clip skip {skip} 不可用：可填 1 到 12。";
+    BAD_COUNT: "{count} pictures do not work: 1 to 1000 are possible.", "数量 {count} 不可用：可填 1 到 1000。";
+    BAD_PAIR: "{sampler} does not work with the {schedule} schedule.", "{sampler} 不能与 {schedule} 调度搭配。";
+
+    // Kinds of files. English takes an article before them.
+    KIND_CHECKPOINT: "{name} checkpoint", "{name} 模型";
+    KIND_LORA: "LoRA", "LoRA 文件";
+    KIND_VAE: "VAE file", "VAE 文件";
+    KIND_CONTROLNET: "ControlNet", "ControlNet 模型";
+    KIND_EMBEDDING: "textual inversion embedding", "文本反演嵌入";
+    KIND_INPAINTING: "inpainting checkpoint", "局部重绘模型";
+    KIND_LFS: "Git LFS pointer", "Git LFS 指针文件";
+    KIND_HTML: "web page", "网页文件";
+    KIND_ZIP: "zip or pickle file", "zip 或 pickle 文件";
+    KIND_GGUF: "GGUF file", "GGUF 文件";
+
+    // Buttons.
+    HINT_OPEN_MODEL: "Open a checkpoint", "打开模型";
+    HINT_CHOOSE_VAE: "Choose a VAE", "选择 VAE";
+    HINT_USE_SIZE: "Try at {size}", "改用 {size} 重试";
+    HINT_USE_DEVICE: "Use: {device}", "改用：{device}";
+    HINT_USE_F32: "Try in f32", "用 f32 重试";
+    HINT_CLEAN: "Clean memory", "清理显存";
+    HINT_CHOOSE_FOLDER: "Choose another folder", "选择其他文件夹";
+    HINT_TRY_AGAIN: "Try again", "重试";
+    HINT_SAVE_AS: "Save as…", "另存为…";
+    HINT_INSTALL_NVRTC: "Copy the install command", "复制安装命令";
+    HINT_CHECK_DOWNLOAD: "Show the file", "显示文件";
+}
+
+/// What happened, in one or two sentences.
+pub fn headline(lang: Lang, problem: &Problem) -> String {
+    match problem {
+        Problem::Request(what) => REQUEST.with(lang, &[("what", &what.trim_end_matches('.'))]),
+        Problem::FileUnreadable { path } => FILE_UNREADABLE.with(lang, &[("file", &name(path))]),
+        Problem::FileDamaged { path, what } => FILE_DAMAGED.with(lang, &[("file", &name(path)), ("what", what)]),
+        Problem::FileIncomplete { path, have, need } => {
+            FILE_INCOMPLETE.with(lang, &[("file", &name(path)), ("have", have), ("need", need)])
+        }
+        Problem::FileChanged { path } => FILE_CHANGED.with(lang, &[("file", &name(path))]),
+        Problem::WrongKind { kind, .. } => wrong_kind(lang, kind),
+        Problem::NoVae { path } => NO_VAE.with(lang, &[("file", &name(path))]),
+        Problem::BadCheckpoint { path, what } => BAD_CHECKPOINT.with(lang, &[("file", &name(path)), ("what", what)]),
+        Problem::NoModel => NO_MODEL.get(lang).to_owned(),
+        Problem::DeviceUnavailable { device, why } => {
+            DEVICE_UNAVAILABLE.with(lang, &[("device", device), ("why", why)])
+        }
+        Problem::DeviceLost { device } => DEVICE_LOST.with(lang, &[("device", device)]),
+        Problem::DeviceFault { device } => DEVICE_FAULT.with(lang, &[("device", device)]),
+        Problem::DoesNotFit { need, have, limit, .. } => {
+            DOES_NOT_FIT.with(lang, &[("need", need), ("have", have), ("limit", limit)])
+        }
+        Problem::OutOfMemory { phase } => match phase {
+            Phase::Loading => OUT_OF_MEMORY_LOADING.get(lang).to_owned(),
+            Phase::Encoding => OUT_OF_MEMORY_ENCODING.get(lang).to_owned(),
+            Phase::Denoising { step, .. } => OUT_OF_MEMORY_STEP.with(lang, &[("step", step)]),
+            Phase::Decoding => OUT_OF_MEMORY_DECODING.get(lang).to_owned(),
+            Phase::Saving => OUT_OF_MEMORY_SAVING.get(lang).to_owned(),
+        },
+        Problem::LatentNotFinite { step } => LATENT_NOT_FINITE.with(lang, &[("step", step)]),
+        Problem::PictureNotFinite => PICTURE_NOT_FINITE.get(lang).to_owned(),
+        Problem::NotSaved { folder, .. } => PROBLEM_NOT_SAVED.with(lang, &[("folder", &folder.display())]),
+        Problem::Internal(what) => INTERNAL.with(lang, &[("what", what)]),
+    }
+}
+
+/// Which setting does not hold.
+pub fn request_error(lang: Lang, error: &RequestError) -> String {
+    match error {
+        RequestError::Size { width, height } => BAD_SIZE.with(lang, &[("width", width), ("height", height)]),
+        RequestError::SizeText(text) => BAD_SIZE_TEXT.with(lang, &[("text", text)]),
+        RequestError::Steps(steps) => BAD_STEPS.with(lang, &[("steps", steps)]),
+        RequestError::Cfg(cfg) => BAD_CFG.with(lang, &[("cfg", cfg)]),
+        RequestError::ClipSkip(skip) => BAD_CLIP_SKIP.with(lang, &[("skip", skip)]),
+        RequestError::Count(count) => BAD_COUNT.with(lang, &[("count", count)]),
+        RequestError::Pair { sampler, schedule } => {
+            BAD_PAIR.with(lang, &[("sampler", &sampler.label()), ("schedule", &schedule.label())])
+        }
+    }
+}
+
+/// The words on a hint's button.
+pub fn hint(lang: Lang, hint: &Hint) -> String {
+    let fixed = match hint {
+        Hint::UseSize(wanted) => return HINT_USE_SIZE.with(lang, &[("size", &size(lang, *wanted))]),
+        Hint::UseDevice(choice) => return HINT_USE_DEVICE.with(lang, &[("device", &device_choice(lang, *choice))]),
+        Hint::OpenModel => HINT_OPEN_MODEL,
+        Hint::ChooseVae => HINT_CHOOSE_VAE,
+        Hint::UseF32 => HINT_USE_F32,
+        Hint::CleanMemory => HINT_CLEAN,
+        Hint::ChooseFolder => HINT_CHOOSE_FOLDER,
+        Hint::TryAgain => HINT_TRY_AGAIN,
+        Hint::SaveAs => HINT_SAVE_AS,
+        Hint::InstallNvrtc => HINT_INSTALL_NVRTC,
+        Hint::CheckDownload => HINT_CHECK_DOWNLOAD,
+    };
+    fixed.get(lang).to_owned()
+}
+
+/// "This is an SDXL checkpoint. …"
+fn wrong_kind(lang: Lang, kind: &str) -> String {
+    let kind = kind_name(lang, kind);
+    match lang {
+        Lang::En => WRONG_KIND.with(lang, &[("article", &article(&kind)), ("kind", &kind)]),
+        Lang::Zh => {
+            // Chinese sets no space before a Han character and one before a Latin letter.
+            let gap = if kind.starts_with(|c: char| c.is_ascii_alphanumeric()) { " " } else { "" };
+            WRONG_KIND.with(lang, &[("article", &gap), ("kind", &kind)])
+        }
+    }
+}
+
+/// The kind in the language, where it is one of those known; else as inspection called it.
+fn kind_name(lang: Lang, kind: &str) -> String {
+    const KNOWN: [(&str, Phrase); 11] = [
+        ("lora", KIND_LORA),
+        ("controlnet", KIND_CONTROLNET),
+        ("inpaint", KIND_INPAINTING),
+        ("embedding", KIND_EMBEDDING),
+        ("vae", KIND_VAE),
+        ("lfs", KIND_LFS),
+        ("web page", KIND_HTML),
+        ("html", KIND_HTML),
+        ("zip", KIND_ZIP),
+        ("pickle", KIND_ZIP),
+        ("gguf", KIND_GGUF),
+    ];
+    if lang == Lang::En {
+        return kind.to_owned();
+    }
+    let lower = kind.to_lowercase();
+    if let Some((_, phrase)) = KNOWN.iter().find(|(word, _)| lower.contains(word)) {
+        return phrase.get(lang).to_owned();
+    }
+    match kind.strip_suffix(" checkpoint").or_else(|| kind.strip_suffix(" model")) {
+        Some(name) => KIND_CHECKPOINT.with(lang, &[("name", &name)]),
+        None => kind.to_owned(),
+    }
+}
+
+/// "a" or "an", by how the first word is said: letters of an abbreviation are said one by one.
+fn article(kind: &str) -> &'static str {
+    let mut letters = kind.chars();
+    let first = letters.next().unwrap_or('x');
+    let spelled = first.is_uppercase() && letters.next().is_some_and(|c| c.is_uppercase());
+    let vowels = if spelled { "AEFHILMNORSX" } else { "AEIOUaeiou" };
+    if vowels.contains(first) { "an" } else { "a" }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Bytes, DeviceChoice, SamplerKind, ScheduleKind, Size};
+    use std::path::PathBuf;
+
+    fn every_problem() -> Vec<Problem> {
+        let path = PathBuf::from("/models/x.safetensors");
+        let text = String::from("t");
+        let mut all = vec![
+            Problem::Request(text.clone()),
+            Problem::FileUnreadable { path: path.clone() },
+            Problem::FileDamaged { path: path.clone(), what: text.clone() },
+            Problem::FileIncomplete { path: path.clone(), have: Bytes::gib(1), need: Bytes::gib(2) },
+            Problem::FileChanged { path: path.clone() },
+            Problem::WrongKind { path: path.clone(), kind: "LoRA".into() },
+            Problem::NoVae { path: path.clone() },
+            Problem::BadCheckpoint { path: path.clone(), what: text.clone() },
+            Problem::NoModel,
+            Problem::DeviceUnavailable { device: text.clone(), why: text.clone() },
+            Problem::DeviceLost { device: text.clone() },
+            Problem::DeviceFault { device: text.clone() },
+            Problem::DoesNotFit { need: Bytes::gib(9), have: Bytes::gib(3), limit: Bytes::gib(7), fits: None },
+            Problem::LatentNotFinite { step: 3 },
+            Problem::PictureNotFinite,
+            Problem::NotSaved { folder: path, why: text.clone() },
+            Problem::Internal(text),
+        ];
+        for phase in
+            [Phase::Loading, Phase::Encoding, Phase::Denoising { step: 2, of: 9 }, Phase::Decoding, Phase::Saving]
+        {
+            all.push(Problem::OutOfMemory { phase });
+        }
+        all
+    }
+
+    #[test]
+    fn every_problem_is_said_in_both_languages_and_differently() {
+        let all = every_problem();
+        for lang in Lang::ALL {
+            let said: std::collections::HashSet<_> = all.iter().map(|problem| headline(lang, problem)).collect();
+            assert_eq!(said.len(), all.len());
+            assert!(said.iter().all(|text| !text.contains(['{', '}'])));
+        }
+    }
+
+    #[test]
+    fn wrong_files_are_named_with_the_right_article() {
+        let say =
+            |lang, kind: &str| headline(lang, &Problem::WrongKind { path: PathBuf::from("x"), kind: kind.into() });
+        assert_eq!(
+            say(Lang::En, "SDXL checkpoint"),
+            "This is an SDXL checkpoint. Softbox makes pictures with Stable Diffusion 1.5."
+        );
+        assert_eq!(say(Lang::Zh, "SDXL checkpoint"), "这是 SDXL 模型。Softbox 使用 Stable Diffusion 1.5。");
+        for (kind, start) in [
+            ("LoRA", "This is a LoRA."),
+            ("Flux checkpoint", "This is a Flux"),
+            ("VAE file", "This is a VAE"),
+            ("inpainting checkpoint", "This is an inpainting"),
+            ("HTML page", "This is an HTML"),
+            ("Git LFS pointer", "This is a Git"),
+            ("", "This is a "),
+        ] {
+            assert!(say(Lang::En, kind).starts_with(start), "{}", say(Lang::En, kind));
+        }
+        assert!(say(Lang::Zh, "inpainting checkpoint").starts_with("这是局部重绘模型。"));
+    }
+
+    #[test]
+    fn the_words_of_the_table_hold() {
+        let decode = Problem::OutOfMemory { phase: Phase::Decoding };
+        assert_eq!(headline(Lang::En, &decode), "Not enough memory to decode at this size. The latent is kept.");
+        assert_eq!(headline(Lang::Zh, &decode), "显存不足，无法以此尺寸解码。潜变量已保留。");
+    }
+
+    #[test]
+    fn every_hint_and_every_wrong_setting_has_words() {
+        let hints = [
+            Hint::OpenModel,
+            Hint::ChooseVae,
+            Hint::UseSize(Size::default()),
+            Hint::UseDevice(DeviceChoice::Cpu),
+            Hint::UseF32,
+            Hint::CleanMemory,
+            Hint::ChooseFolder,
+            Hint::TryAgain,
+            Hint::SaveAs,
+            Hint::InstallNvrtc,
+            Hint::CheckDownload,
+        ];
+        let errors = [
+            RequestError::Size { width: 1, height: 2 },
+            RequestError::SizeText("a".into()),
+            RequestError::Steps(0),
+            RequestError::Cfg(99.0),
+            RequestError::ClipSkip(0),
+            RequestError::Count(0),
+            RequestError::Pair { sampler: SamplerKind::Ddim, schedule: ScheduleKind::Karras },
+        ];
+        for lang in Lang::ALL {
+            let words: std::collections::HashSet<_> = hints.iter().map(|h| hint(lang, h)).collect();
+            assert_eq!(words.len(), hints.len());
+            let words: std::collections::HashSet<_> = errors.iter().map(|e| request_error(lang, e)).collect();
+            assert_eq!(words.len(), errors.len());
+        }
+        assert_eq!(hint(Lang::En, &Hint::UseSize(Size::default())), "Try at 512×768");
+    }
+}
