@@ -4,9 +4,11 @@
 
 pub mod bytes;
 pub mod choice;
+pub mod emphasis;
 pub mod lang;
 pub mod latest;
 pub mod memory;
+pub mod parameters;
 pub mod picture;
 pub mod problem;
 pub mod request;
