@@ -222,8 +222,10 @@ mod tests {
             assert_eq!(press(marked, 0.1), None, "{marked}");
         }
         assert_eq!(press("(|cat|:0)", -0.1), None);
-        assert_eq!(adjust_weight("cat ,", 90..70, 0.1), None);
-        assert_eq!(adjust_weight("cat", 90..0, 0.1).map(|e| e.text).as_deref(), Some("(cat:1.1)"));
+        let beyond = Range { start: 90, end: 70 };
+        assert_eq!(adjust_weight("cat ,", beyond, 0.1), None);
+        let backwards = Range { start: 90, end: 0 };
+        assert_eq!(adjust_weight("cat", backwards, 0.1).map(|e| e.text).as_deref(), Some("(cat:1.1)"));
     }
 
     #[test]

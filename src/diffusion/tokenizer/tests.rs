@@ -127,7 +127,7 @@ fn a_lone_tokenizer_json_is_enough() {
 #[test]
 fn damaged_folders_are_errors_that_name_the_file() {
     let good = ("merges.txt", "a b\n".to_owned());
-    let cases: [(&str, Vec<(&str, String)>, &str); 5] = [
+    let cases = [
         ("none", vec![], "vocab.json"),
         ("half", vec![("vocab.json", small_vocabulary())], "merges.txt"),
         ("text", vec![("vocab.json", "<html>".to_owned()), good.clone()], "not valid JSON"),
