@@ -402,4 +402,4 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 #[path = "gauge_tests.rs"]
-mod tests;
+pub(super) mod tests;

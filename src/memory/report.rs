@@ -1,0 +1,127 @@
+//! What is told of memory: the report of a clean-up, and the reading that `softbox memory --json` prints.
+
+use super::reading::Program;
+use super::{CleanPlan, Pools};
+use crate::base::choice::MemoryLimits;
+use crate::base::{Bytes, CleanReport, MemoryReading};
+use serde::Serialize;
+
+/// The report of a clean-up, from readings just before and just after it.
+///
+/// What was given back is told by the driver's count of this program where both readings have it, since others move in
+/// the meantime; else by what became free on the device; else by our pools. What stays are the plan's parts, and the
+/// context, which lives as long as the program does.
+pub fn clean_report(
+    before: MemoryReading,
+    after: MemoryReading,
+    pools: (Option<Pools>, Option<Pools>),
+    plan: &CleanPlan,
+) -> CleanReport {
+    let fallen = |before: Option<Bytes>, after: Option<Bytes>| Some(before? - after?);
+    let reserved = |pools: Option<Pools>| pools.map(|pools| pools.reserved);
+    let freed = fallen(before.ours(), after.ours())
+        .or_else(|| fallen(before.used(), after.used()))
+        .or_else(|| fallen(reserved(pools.0), reserved(pools.1)));
+    let context = after.ours_context.filter(|bytes| *bytes > Bytes::ZERO);
+    let kept = plan
+        .keep
+        .iter()
+        .map(|(part, bytes)| (part.label().to_owned(), *bytes))
+        .chain(context.map(|bytes| ("context".to_owned(), bytes)))
+        .collect();
+    CleanReport { before, after, kept, freed }
+}
+
+/// A reading as one JSON object. All amounts in bytes; `null` is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemoryJson {
+    pub device: String,
+    pub total: Option<Bytes>,
+    pub ours_in_use: Option<Bytes>,
+    pub ours_pooled: Option<Bytes>,
+    pub ours_context: Option<Bytes>,
+    pub others: Option<Bytes>,
+    pub reserved: Option<Bytes>,
+    pub free: Option<Bytes>,
+    /// The limit in bytes, and as a share.
+    pub limit: Option<Bytes>,
+    pub limit_share: f64,
+    pub budget: Option<Bytes>,
+    /// Share in use by whomever, and without what our pools merely keep.
+    pub share_used: Option<f64>,
+    pub share_active: Option<f64>,
+    pub peak: Option<Bytes>,
+    pub programs: Vec<Program>,
+    pub unknown: Vec<String>,
+}
+
+impl MemoryJson {
+    pub fn new(device: &str, reading: &MemoryReading, programs: Vec<Program>, limits: &MemoryLimits) -> Self {
+        MemoryJson {
+            device: device.to_owned(),
+            total: reading.total,
+            ours_in_use: reading.ours_in_use,
+            ours_pooled: reading.ours_pooled,
+            ours_context: reading.ours_context,
+            others: reading.others,
+            reserved: reading.reserved,
+            free: reading.free,
+            limit: reading.total.map(|total| total.portion(limits.pause_at)),
+            limit_share: limits.pause_at,
+            budget: limits.budget,
+            share_used: reading.share_used(),
+            share_active: reading.share_active(),
+            peak: reading.peak,
+            programs,
+            unknown: reading.unknown_because.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Part;
+
+    fn reading(ours: Option<u64>, others: u64) -> MemoryReading {
+        let ours = ours.map(Bytes::gib);
+        MemoryReading {
+            total: Some(Bytes::gib(24)),
+            ours_in_use: ours,
+            ours_pooled: ours.map(|_| Bytes::gib(1)),
+            ours_context: ours.map(|_| Bytes::mib(300)),
+            others: Some(Bytes::gib(others)),
+            free: Some(Bytes::gib(24) - ours.unwrap_or(Bytes::gib(4)) - Bytes::gib(others)),
+            ..MemoryReading::default()
+        }
+    }
+
+    #[test]
+    fn what_was_freed_is_ours_where_it_is_counted() {
+        let plan = CleanPlan::new(&[(Part::Unet, Bytes::gib(2))], &[Part::Unet]);
+        let pools = |reserved| Some(Pools { in_use: Bytes::ZERO, reserved: Bytes::gib(reserved) });
+        // Another program takes 3 GiB meanwhile: it does not count.
+        let report = clean_report(reading(Some(6), 2), reading(Some(2), 5), (None, None), &plan);
+        assert_eq!(report.freed, Some(Bytes::gib(4)));
+        assert_eq!(report.kept, [("UNet".to_owned(), Bytes::gib(2)), ("context".to_owned(), Bytes::mib(300))]);
+        let report = clean_report(reading(None, 5), reading(None, 4), (pools(3), pools(1)), &plan);
+        assert_eq!(report.freed, Some(Bytes::gib(1)));
+        let unknown = MemoryReading::default;
+        assert_eq!(clean_report(unknown(), unknown(), (pools(3), pools(1)), &plan).freed, Some(Bytes::gib(2)));
+        assert_eq!(clean_report(unknown(), unknown(), (None, None), &CleanPlan::default()), CleanReport::default());
+    }
+
+    #[test]
+    fn the_json_names_every_part_and_unknown_is_null() {
+        let limits = MemoryLimits::default();
+        let programs = vec![Program { pid: 7, name: Some("game".into()), used: None }];
+        let json = MemoryJson::new("A card", &reading(Some(6), 2), programs, &limits);
+        let value = serde_json::to_value(&json).unwrap();
+        assert_eq!(value["ours_in_use"], 6u64 << 30);
+        assert_eq!(value["programs"][0]["name"], "game");
+        assert!(value["programs"][0]["used"].is_null() && value["peak"].is_null());
+        let used = value["share_used"].as_f64().unwrap();
+        assert!((used - 8.0 / 24.0).abs() < 1e-9, "{used}");
+        assert_eq!(json.limit, Some(Bytes::gib(24).portion(0.9)));
+    }
+}
