@@ -65,12 +65,21 @@ pub enum Action {
     ChooseVae,
     ChooseFolder,
     ModelChosen(ModelChoice),
-    ModelInspected { choice: ModelChoice, result: Result<ModelInfo, Box<JobError>> },
+    ModelInspected {
+        choice: ModelChoice,
+        result: Result<ModelInfo, Box<JobError>>,
+    },
     VaeChosen(VaeChoice),
     FolderChosen(PathBuf),
     FilesDropped(Vec<PathBuf>),
-    DropRead { path: PathBuf, found: Dropped },
-    SaveAsDone { shot: ShotId, result: Result<PathBuf, String> },
+    DropRead {
+        path: PathBuf,
+        found: Dropped,
+    },
+    SaveAsDone {
+        shot: ShotId,
+        result: Result<PathBuf, Box<JobError>>,
+    },
     CopyDone(Result<(), String>),
     /// Opening a folder or the like failed, technically.
     EffectFailed(String),
@@ -82,7 +91,8 @@ pub enum Action {
     TakeHint(Hint),
 
     // The window.
-    SetLang(Lang),
+    /// `None` follows the system.
+    SetLang(Option<Lang>),
     SetTheme(Theme),
     SetPanels(Panels),
     SetNotifyWhenDone(bool),
@@ -108,7 +118,13 @@ pub enum Effect {
     /// Tell what a dropped file is, off the UI thread; answered by [`Action::DropRead`].
     ReadDropped(PathBuf),
     /// A save dialog, then write; answered by [`Action::SaveAsDone`], or by nothing when closed.
-    SaveAs { shot: ShotId, image: Arc<RgbImage>, request: Box<ShotRequest>, parameters: String, model: String },
+    SaveAs {
+        shot: ShotId,
+        image: Arc<RgbImage>,
+        request: Box<ShotRequest>,
+        parameters: String,
+        model: String,
+    },
     /// Answered by [`Action::CopyDone`].
     CopyPicture(Arc<RgbImage>),
     CopyText(String),

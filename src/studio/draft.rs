@@ -155,15 +155,8 @@ pub enum Field {
 
 impl Field {
     /// The fields under the advanced fold.
-    pub const ADVANCED: [Field; 7] = [
-        Field::ClipSkip,
-        Field::Noise,
-        Field::VPrediction,
-        Field::Ema,
-        Field::Folder,
-        Field::Pattern,
-        Field::Format,
-    ];
+    pub const ADVANCED: [Field; 7] =
+        [Field::ClipSkip, Field::Noise, Field::VPrediction, Field::Ema, Field::Folder, Field::Pattern, Field::Format];
 }
 
 impl Draft {
@@ -182,7 +175,7 @@ impl Draft {
             Setting::Sampler(sampler) => {
                 self.sampler = sampler;
                 if !sampler.pairs_with(self.schedule) {
-                    self.schedule = own_schedule(sampler);
+                    self.schedule = sampler.default_schedule();
                 }
             }
             Setting::Schedule(schedule) => self.schedule = schedule,
@@ -212,7 +205,7 @@ impl Draft {
             Field::Steps => Setting::Steps(default.steps),
             Field::Cfg => Setting::Cfg(default.cfg),
             Field::Sampler => Setting::Sampler(default.sampler),
-            Field::Schedule => Setting::Schedule(own_schedule(self.sampler)),
+            Field::Schedule => Setting::Schedule(self.sampler.default_schedule()),
             Field::Seed => Setting::Seed(default.seed),
             Field::Count => Setting::Count(default.count),
             Field::Forever => Setting::Forever(default.forever),
@@ -322,7 +315,116 @@ fn cfg_within(cfg: f32, old: f32) -> f32 {
     if cfg.is_nan() { old } else { cfg.clamp(*ShotRequest::CFG.start(), *ShotRequest::CFG.end()) }
 }
 
-/// The schedule a sampler has when nobody chose one.
-fn own_schedule(sampler: SamplerKind) -> ScheduleKind {
-    sampler.schedules().first().copied().unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_whole_numbers_of_64_bits_or_minus_one() {
+        for (text, seed) in [
+            ("", Some(SeedChoice::Random)),
+            ("-1", Some(SeedChoice::Random)),
+            ("\u{2212}1", Some(SeedChoice::Random)),
+            (" 42 ", Some(SeedChoice::Fixed(42))),
+            ("18446744073709551615", Some(SeedChoice::Fixed(u64::MAX))),
+            ("9007199254740993", Some(SeedChoice::Fixed(9_007_199_254_740_993))),
+            ("18446744073709551616", None),
+            ("-2", None),
+            ("4.0", None),
+            ("seed", None),
+        ] {
+            assert_eq!(SeedChoice::from_text(text), seed, "{text}");
+            if let Some(seed) = seed {
+                assert_eq!(SeedChoice::from_text(&seed.to_string()), Some(seed));
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_brought_within_bounds_when_set() {
+        let mut draft = Draft::default();
+        for setting in [Setting::Steps(0), Setting::Cfg(f32::NAN), Setting::Count(0), Setting::ClipSkip(99)] {
+            draft.set(setting);
+        }
+        assert_eq!((draft.steps, draft.cfg, draft.count, draft.clip_skip), (1, 7.0, 1, 12));
+        draft.set(Setting::Cfg(f32::INFINITY));
+        assert_eq!(draft.cfg, 30.0);
+        assert!(draft.request(1).is_ok());
+    }
+
+    #[test]
+    fn a_sampler_keeps_the_schedule_only_where_they_pair() {
+        let mut draft = Draft::default();
+        draft.set(Setting::Sampler(SamplerKind::Euler));
+        assert_eq!(draft.schedule, ScheduleKind::Karras);
+        draft.set(Setting::Sampler(SamplerKind::Ddim));
+        assert!(draft.sampler.pairs_with(draft.schedule));
+        assert!(!draft.differs(Field::Schedule));
+        draft.set(Setting::Schedule(ScheduleKind::Karras));
+        assert!(draft.differs(Field::Schedule));
+        assert!(matches!(draft.request(0), Err(RequestError::Pair { .. })));
+    }
+
+    #[test]
+    fn every_field_can_differ_and_be_reset() {
+        let changes = [
+            (Field::Prompt, Setting::Prompt("a".into())),
+            (Field::Negative, Setting::Negative("b".into())),
+            (Field::Size, Setting::Size(Size::nearest(64, 64))),
+            (Field::Steps, Setting::Steps(3)),
+            (Field::Cfg, Setting::Cfg(2.0)),
+            (Field::Sampler, Setting::Sampler(SamplerKind::Heun)),
+            (Field::Schedule, Setting::Schedule(ScheduleKind::Trailing)),
+            (Field::Seed, Setting::Seed(SeedChoice::Fixed(0))),
+            (Field::Count, Setting::Count(4)),
+            (Field::Forever, Setting::Forever(true)),
+            (Field::ClipSkip, Setting::ClipSkip(2)),
+            (Field::Noise, Setting::Noise(NoiseSource::Cpu)),
+            (Field::Vae, Setting::Vae(VaeChoice::Path("v".into()))),
+            (Field::Device, Setting::Device(DeviceChoice::Cpu)),
+            (Field::Precision, Setting::Precision(Precision::F32)),
+            (Field::VPrediction, Setting::VPrediction(Some(true))),
+            (Field::Ema, Setting::Ema(true)),
+            (Field::Folder, Setting::Folder(Some("f".into()))),
+            (Field::Pattern, Setting::Pattern("p".into())),
+            (Field::Format, Setting::Format(ImageFormat::Webp)),
+        ];
+        let mut draft = Draft::default();
+        for (field, setting) in changes {
+            assert!(!draft.differs(field), "{field:?}");
+            draft.set(setting);
+            assert!(draft.differs(field), "{field:?}");
+            let advanced = Field::ADVANCED.contains(&field);
+            assert_eq!(draft.advanced_differing(), if advanced { vec![field] } else { vec![] });
+            draft.reset(field);
+            assert_eq!(draft, Draft::default(), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn a_pictures_request_fills_the_draft_so_that_it_asks_for_the_same() {
+        let request = ShotRequest {
+            prompt: "portrait".into(),
+            steps: 12,
+            sampler: SamplerKind::Ddim,
+            schedule: ScheduleKind::Trailing,
+            seed: 77,
+            noise: NoiseSource::Cpu,
+            clip_skip: 2,
+            ..ShotRequest::default()
+        };
+        let mut draft = Draft { count: 3, ..Draft::default() };
+        draft.take(&request);
+        assert_eq!(draft.seed, SeedChoice::Fixed(77));
+        assert_eq!(draft.request(77), Ok(ShotRequest { count: 3, ..request }));
+    }
+
+    #[test]
+    fn an_empty_pattern_still_names_files() {
+        let draft = Draft { pattern: "  ".into(), ..Draft::default() };
+        let folder = PathBuf::from("out");
+        let OutputPlan::Folder { pattern, .. } = draft.output(Some(&folder)) else { panic!("no folder") };
+        assert_eq!(pattern, Draft::PATTERN);
+        assert_eq!(draft.output(None), OutputPlan::Keep);
+    }
 }

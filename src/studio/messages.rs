@@ -19,9 +19,17 @@ pub struct NoticeLine {
 pub enum Line {
     Engine(Notice),
     /// A job ended well: how many pictures, in how many seconds.
-    Done { images: u32, seconds: f64 },
+    Done {
+        images: u32,
+        seconds: f64,
+    },
     Cancelled,
+    /// The queue holds as many jobs as it may.
+    QueueFull {
+        count: usize,
+    },
     Cleaned(Box<CleanReport>),
+    VaeChosen(PathBuf),
     Saved(PathBuf),
     Copied,
     /// The settings of a picture were taken into the draft.
@@ -65,5 +73,54 @@ impl Trouble {
             Trouble::Job { error, .. } => &error.details,
             Trouble::Draft(_) | Trouble::EngineGone => "",
         }
+    }
+}
+
+impl Notices {
+    /// Lines kept; the oldest make room.
+    pub const SHOWN: usize = 5;
+
+    /// Oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NoticeLine> + ExactSizeIterator {
+        self.lines.iter()
+    }
+
+    pub fn newest(&self) -> Option<&NoticeLine> {
+        self.lines.back()
+    }
+
+    /// Adds a line. One that says the same moves to the end instead of standing twice.
+    pub(super) fn push(&mut self, job: Option<JobId>, what: Line) {
+        self.lines.retain(|line| line.what != what);
+        self.made += 1;
+        self.lines.push_back(NoticeLine { id: self.made, job, what });
+        while self.lines.len() > Self::SHOWN {
+            self.lines.pop_front();
+        }
+    }
+
+    pub(super) fn dismiss(&mut self, id: u64) {
+        self.lines.retain(|line| line.id != id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_make_room_and_the_same_stands_once() {
+        let mut notices = Notices::default();
+        for images in 0..9 {
+            notices.push(None, Line::Done { images, seconds: 1.0 });
+        }
+        notices.push(None, Line::Done { images: 6, seconds: 1.0 });
+        let shown: Vec<_> = notices.iter().map(|line| line.what.clone()).collect();
+        assert_eq!(shown.len(), Notices::SHOWN);
+        assert_eq!(shown.last(), Some(&Line::Done { images: 6, seconds: 1.0 }));
+        let id = notices.newest().map(|line| line.id).unwrap_or_default();
+        notices.dismiss(id);
+        notices.dismiss(id);
+        assert_eq!(notices.iter().len(), Notices::SHOWN - 1);
     }
 }

@@ -4,15 +4,16 @@
 //! window reads it through accessors; the engine is spoken to through its [`EngineHandle`].
 
 pub mod action;
+mod apply;
 pub mod draft;
 pub mod history;
 pub mod job;
 pub mod memory;
 pub mod messages;
+mod poll;
 pub mod preferences;
 pub mod queue;
 pub mod shots;
-mod steps;
 
 pub use action::{Action, Dropped, Effect, ModelInfo};
 pub use draft::{Draft, Field, SeedChoice, Setting};
@@ -109,11 +110,62 @@ pub struct Studio {
     panels: Panels,
     notify_when_done: bool,
     asks_to_close: bool,
+    /// The engine was told to end, so its end is no trouble.
+    closing: bool,
     engine_gone: bool,
+    /// Effects that `poll` met; handed out by [`Studio::take_effects`].
     pending: Vec<Effect>,
 }
 
 impl Studio {
+    /// The state as it was kept. Nothing is told to the engine before [`Action::Start`].
+    pub fn new(engine: EngineHandle, services: Services, kept: Preferences) -> Self {
+        let mut draft = kept.draft;
+        draft.tidy();
+        let tokens = ((services.count_tokens)(&draft.prompt), (services.count_tokens)(&draft.negative));
+        Studio {
+            engine,
+            services,
+            draft,
+            tokens,
+            history: History::new(kept.history),
+            queue: Queue::default(),
+            shots: Shots::default(),
+            preview: None,
+            versions: 0,
+            memory: Memory::new(kept.limits),
+            forecast: None,
+            notices: Notices::default(),
+            trouble: None,
+            device: None,
+            model: None,
+            inspecting: None,
+            recent_models: kept.recent_models,
+            lang: kept.lang,
+            theme: kept.theme,
+            panels: kept.panels,
+            notify_when_done: kept.notify_when_done,
+            asks_to_close: false,
+            closing: false,
+            engine_gone: false,
+            pending: Vec::new(),
+        }
+    }
+
+    /// What should survive a restart, as it is now.
+    pub fn preferences(&self) -> Preferences {
+        Preferences {
+            draft: self.draft.clone(),
+            lang: self.lang,
+            theme: self.theme,
+            limits: *self.memory.limits(),
+            recent_models: self.recent_models.clone(),
+            history: self.history.pairs().to_vec(),
+            panels: self.panels,
+            notify_when_done: self.notify_when_done,
+        }
+    }
+
     pub fn draft(&self) -> &Draft {
         &self.draft
     }
@@ -181,6 +233,11 @@ impl Studio {
     /// Newest first.
     pub fn recent_models(&self) -> &[ModelChoice] {
         &self.recent_models
+    }
+
+    /// The language as chosen; `None` follows the system.
+    pub fn lang_choice(&self) -> Option<Lang> {
+        self.lang
     }
 
     pub fn lang(&self) -> Lang {

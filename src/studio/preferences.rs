@@ -2,9 +2,10 @@
 
 use super::draft::Draft;
 use super::history::PromptPair;
-use crate::base::{Lang, ModelChoice};
 use crate::base::choice::MemoryLimits;
+use crate::base::{Lang, ModelChoice};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The window's colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,112 @@ impl Default for Preferences {
             history: Vec::new(),
             panels: Panels::default(),
             notify_when_done: true,
+        }
+    }
+}
+
+impl Preferences {
+    /// Models remembered.
+    pub const RECENT: usize = 12;
+
+    /// Reads what [`Preferences::write`] made, or an older or newer version of the program, or a hand. Every field that
+    /// can be read is taken; the others have their defaults. What is no JSON at all gives the defaults.
+    pub fn read(text: &str) -> Self {
+        let mut kept = Preferences::default();
+        let Ok(given) = serde_json::from_str::<Value>(text) else { return kept };
+        let Ok(mut whole) = serde_json::to_value(&kept) else { return kept };
+        for path in leaves(&whole, &given) {
+            let Some(value) = given.pointer(&path) else { continue };
+            let Some(slot) = whole.pointer_mut(&path) else { continue };
+            let old = std::mem::replace(slot, value.clone());
+            match serde_json::from_value(whole.clone()) {
+                Ok(read) => kept = read,
+                // This one field does not hold: its default stays.
+                Err(_) => {
+                    if let Some(slot) = whole.pointer_mut(&path) {
+                        *slot = old;
+                    }
+                }
+            }
+        }
+        kept.recent_models.truncate(Self::RECENT);
+        kept
+    }
+
+    /// As JSON, for a person to look at too.
+    pub fn write(&self) -> String {
+        // Plain data with string keys: writing it cannot fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// Pointers to the fields of `whole` that `given` has too, down to what is no table in both.
+fn leaves(whole: &Value, given: &Value) -> Vec<String> {
+    let (Value::Object(whole), Value::Object(given)) = (whole, given) else { return vec![] };
+    let mut found = Vec::new();
+    for (key, value) in whole {
+        let Some(other) = given.get(key) else { continue };
+        if value.is_object() && other.is_object() {
+            found.extend(leaves(value, other).into_iter().map(|path| format!("/{key}{path}")));
+        } else {
+            found.push(format!("/{key}"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Size, VaeChoice};
+    use crate::studio::SeedChoice;
+
+    fn other() -> Preferences {
+        let mut kept = Preferences { lang: Some(Lang::Zh), theme: Theme::Light, ..Preferences::default() };
+        kept.draft.prompt = "portrait, \u{4e2d}\"".into();
+        kept.draft.seed = SeedChoice::Fixed(u64::MAX);
+        kept.draft.size = Size::nearest(640, 960);
+        kept.draft.model = Some(ModelChoice::Path("/m/x.safetensors".into()));
+        kept.draft.vae = VaeChoice::Path("/m/v.safetensors".into());
+        kept.limits.pause_at = 0.8;
+        kept.panels.left_width = 400.0;
+        kept.history.push(PromptPair { prompt: "a".into(), negative: "b".into() });
+        kept.recent_models.push(ModelChoice::RandomSd15);
+        kept
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for kept in [Preferences::default(), other()] {
+            assert_eq!(Preferences::read(&kept.write()), kept);
+        }
+    }
+
+    #[test]
+    fn a_wrong_or_missing_or_unknown_field_costs_only_itself() {
+        let mut value = serde_json::to_value(other()).unwrap();
+        value["theme"] = "sepia".into();
+        value["draft"]["sampler"] = "a-sampler-of-next-year".into();
+        value["draft"]["steps"] = (-3).into();
+        value["draft"]["size"] = serde_json::json!([511, 3]);
+        value["panels"] = 7.into();
+        value["new"] = "?".into();
+        value.as_object_mut().unwrap().remove("lang");
+        let read = Preferences::read(&value.to_string());
+        let expected = Preferences {
+            lang: None,
+            theme: Theme::System,
+            panels: Panels::default(),
+            draft: Draft { size: Size::default(), ..other().draft },
+            ..other()
+        };
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn rubbish_gives_the_defaults() {
+        for text in ["", "null", "[]", "{", "7", "{\"draft\":null}", "\u{0}"] {
+            assert_eq!(Preferences::read(text), Preferences::default(), "{text}");
         }
     }
 }

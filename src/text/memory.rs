@@ -48,6 +48,7 @@ phrases! {
     // Forecasts.
     FITS: "Fits: peak {peak} of {total}", "放得下：峰值 {peak} / {total}";
     FITS_TILED: "Fits with tiled decoding", "分块解码后放得下";
+    FORECAST_LINE: "Forecast {peak}", "预计 {peak}";
     DOES_NOT_FIT: "Does not fit.", "放不下。";
     DOES_NOT_FIT_LARGEST: "Does not fit. Largest that fits: {width}×{height}", "放不下。最大可用尺寸：{width}×{height}";
 

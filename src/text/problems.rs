@@ -42,6 +42,7 @@ phrases! {
     BAD_CFG: "CFG {cfg} does not work: 1 to 30 is possible.", "CFG {cfg} 不可用：可填 1 到 30。";
     BAD_CLIP_SKIP: "Clip skip {skip} does not work: 1 to 12 is possible.", "Clip skip {skip} 不可用：可填 1 到 12。";
     BAD_COUNT: "{count} pictures do not work: 1 to 1000 are possible.", "数量 {count} 不可用：可填 1 到 1000。";
+    BAD_PAIR_STEPS: "{sampler} with the {schedule} schedule makes {least} to {most} steps, not {steps}.", "{sampler} 搭配 {schedule} 调度时步数可为 {least} 到 {most}，不能是 {steps}。";
     BAD_PAIR: "{sampler} does not work with the {schedule} schedule.", "{sampler} 不能与 {schedule} 调度搭配。";
 
     // Kinds of files. English takes an article before them.
@@ -115,6 +116,16 @@ pub fn request_error(lang: Lang, error: &RequestError) -> String {
         RequestError::Cfg(cfg) => BAD_CFG.with(lang, &[("cfg", cfg)]),
         RequestError::ClipSkip(skip) => BAD_CLIP_SKIP.with(lang, &[("skip", skip)]),
         RequestError::Count(count) => BAD_COUNT.with(lang, &[("count", count)]),
+        RequestError::PairSteps { sampler, schedule, steps, least, most } => BAD_PAIR_STEPS.with(
+            lang,
+            &[
+                ("sampler", &sampler.label()),
+                ("schedule", &schedule.label()),
+                ("steps", steps),
+                ("least", least),
+                ("most", most),
+            ],
+        ),
         RequestError::Pair { sampler, schedule } => {
             BAD_PAIR.with(lang, &[("sampler", &sampler.label()), ("schedule", &schedule.label())])
         }
@@ -292,6 +303,13 @@ mod tests {
             RequestError::ClipSkip(0),
             RequestError::Count(0),
             RequestError::Pair { sampler: SamplerKind::Ddim, schedule: ScheduleKind::Karras },
+            RequestError::PairSteps {
+                sampler: SamplerKind::Lcm,
+                schedule: ScheduleKind::Normal,
+                steps: 60,
+                least: 1,
+                most: 50,
+            },
         ];
         for lang in Lang::ALL {
             let words: std::collections::HashSet<_> = hints.iter().map(|h| hint(lang, h)).collect();
