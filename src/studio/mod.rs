@@ -286,3 +286,6 @@ impl Studio {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
