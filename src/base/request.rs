@@ -150,6 +150,11 @@ impl ShotRequest {
         if !Self::STEPS.contains(&self.steps) {
             return Err(RequestError::Steps(self.steps));
         }
+        let (least, most) = self.sampler.step_range(self.schedule).into_inner();
+        if self.sampler.pairs_with(self.schedule) && !(least..=most).contains(&(self.steps as usize)) {
+            let (sampler, schedule, steps) = (self.sampler, self.schedule, self.steps);
+            return Err(RequestError::PairSteps { sampler, schedule, steps, least, most });
+        }
         if !Self::CFG.contains(&self.cfg) {
             return Err(RequestError::Cfg(self.cfg));
         }
@@ -186,6 +191,8 @@ pub enum RequestError {
     SizeText(String),
     #[error("{0} steps: 1 to 1000 are possible")]
     Steps(u32),
+    #[error("{} with the {} schedule makes {least} to {most} steps, not {steps}", sampler.label(), schedule.label())]
+    PairSteps { sampler: SamplerKind, schedule: ScheduleKind, steps: u32, least: usize, most: usize },
     #[error("CFG {0}: 1 to 30 is possible")]
     Cfg(f32),
     #[error("clip skip {0}: 1 to 12 is possible")]

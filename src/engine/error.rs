@@ -1,0 +1,130 @@
+//! Turns what the pipeline reports into the one error that a person sees: what happened, what was given, what to do next.
+
+use crate::base::problem::Phase;
+use crate::base::{Bytes, JobError, Problem};
+use crate::diffusion::DiffusionError;
+use crate::diffusion::weights::WeightError;
+use std::error::Error;
+use std::path::Path;
+
+/// Why a job ended without its pictures.
+#[derive(Debug)]
+pub enum Ended {
+    /// The person cancelled.
+    Cancelled,
+    Failed(Box<JobError>),
+}
+
+impl Ended {
+    pub fn failed(problem: Problem, details: impl Into<String>) -> Self {
+        Ended::Failed(Box::new(JobError::new(problem, details)))
+    }
+}
+
+/// What an error of the pipeline means for the job, in the phase it happened.
+pub fn from_diffusion(error: DiffusionError, phase: Phase, device: &str) -> Ended {
+    let details = chain(&error);
+    let problem = match &error {
+        DiffusionError::Stopped => return Ended::Cancelled,
+        DiffusionError::Weights(error) => from_weights(error),
+        DiffusionError::Shape { .. } | DiffusionError::Unsupported { .. } | DiffusionError::Tokenizer(_) => {
+            Problem::BadCheckpoint { path: Default::default(), what: details.clone() }
+        }
+        DiffusionError::Device(text) if is_out_of_memory(text) => Problem::OutOfMemory { phase },
+        DiffusionError::Device(_) => Problem::DeviceFault { device: device.to_owned() },
+        DiffusionError::LatentNotFinite { step } => {
+            Problem::LatentNotFinite { step: u32::try_from(*step).unwrap_or(u32::MAX) }
+        }
+        DiffusionError::PictureNotFinite => Problem::PictureNotFinite,
+        DiffusionError::Sampler(error) => Problem::Request(error.to_string()),
+    };
+    Ended::failed(problem, details)
+}
+
+/// The kind of fault in a checkpoint's files.
+pub fn from_weights(error: &WeightError) -> Problem {
+    let damaged = |file: &Path| Problem::FileDamaged { path: file.to_owned(), what: error.to_string() };
+    match error {
+        WeightError::Io { file, .. } => Problem::FileUnreadable { path: file.clone() },
+        WeightError::NotFound { path } => Problem::FileUnreadable { path: path.clone() },
+        WeightError::Incomplete { file, have, need, .. } | WeightError::InvalidHeaderLength { file, have, need } => {
+            Problem::FileIncomplete { path: file.clone(), have: Bytes(*have), need: Bytes(*need) }
+        }
+        WeightError::Changed { file } => Problem::FileChanged { path: file.clone() },
+        WeightError::Refused { path, family } => {
+            Problem::WrongKind { path: path.clone(), kind: family.to_string() }
+        }
+        WeightError::Foreign { file, format } => Problem::WrongKind { path: file.clone(), kind: format.to_string() },
+        WeightError::NoVae { path } => Problem::NoVae { path: path.clone() },
+        WeightError::HeaderTooSmall { file, .. }
+        | WeightError::HeaderTooLarge { file, .. }
+        | WeightError::HeaderUtf8 { file, .. }
+        | WeightError::HeaderJson { file, .. }
+        | WeightError::TensorEntry { file, .. }
+        | WeightError::Duplicate { file, .. }
+        | WeightError::OffsetMismatch { file, .. }
+        | WeightError::Overflow { file, .. }
+        | WeightError::Overlap { file, .. }
+        | WeightError::Gap { file, .. }
+        | WeightError::ExtraBytes { file, .. } => damaged(file),
+        WeightError::NoTensor { file, .. }
+        | WeightError::NotFloat { file, .. }
+        | WeightError::Shape { file, .. }
+        | WeightError::MissingTensors { file, .. }
+        | WeightError::Config { file, .. }
+        | WeightError::ConfigUnsupported { file, .. } => {
+            Problem::BadCheckpoint { path: file.clone(), what: error.to_string() }
+        }
+        WeightError::MissingPart { path, .. } => {
+            Problem::BadCheckpoint { path: path.clone(), what: error.to_string() }
+        }
+        WeightError::OnlyPickle { folder, .. } => {
+            Problem::BadCheckpoint { path: folder.clone(), what: error.to_string() }
+        }
+        WeightError::MissingShard { index, .. } => {
+            Problem::BadCheckpoint { path: index.clone(), what: error.to_string() }
+        }
+        WeightError::PrecisionUndecided => Problem::Internal(error.to_string()),
+    }
+}
+
+/// Whether a device's own words mean that memory ran out. cubecl passes the driver's error on as text only.
+pub fn is_out_of_memory(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["out of memory", "outofmemory", "out_of_memory", "buffertoobig", "too big"].iter().any(|sign| text.contains(sign))
+}
+
+/// The error's text and that of everything below it, without repeats.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_that_failed_is_told_from_other_faults() {
+        for text in ["CUDA_ERROR_OUT_OF_MEMORY", "IoError::BufferTooBig", "Out of memory on device 0"] {
+            assert!(is_out_of_memory(text), "{text}");
+        }
+        assert!(!is_out_of_memory("an illegal memory access was encountered"));
+        let ended = from_diffusion(DiffusionError::Device("OutOfMemory".into()), Phase::Decoding, "GPU");
+        let Ended::Failed(error) = ended else { panic!("not a failure") };
+        assert_eq!(error.problem, Problem::OutOfMemory { phase: Phase::Decoding });
+    }
+
+    #[test]
+    fn a_stop_is_no_failure() {
+        assert!(matches!(from_diffusion(DiffusionError::Stopped, Phase::Encoding, "CPU"), Ended::Cancelled));
+    }
+}
