@@ -5,9 +5,12 @@ pub mod cleanup;
 pub mod error;
 pub mod forecast;
 pub mod gauge;
+pub mod keeper;
+pub mod model;
 pub mod policy;
 pub mod reading;
 pub mod report;
+pub mod residency;
 pub mod script;
 
 pub use account::{Account, Hold};
@@ -15,7 +18,12 @@ pub use cleanup::{CleanPlan, CleanReason, CleanRule};
 pub use error::{MemoryError, Refusal};
 pub use forecast::{Constants, Correction, Forecast, ModelShape, Part, PerPart, RunShape};
 pub use gauge::{Gauge, Peaks, Pools, Rates};
+pub use keeper::{Boundary, Keeper, Pressure, Refused};
+pub use model::{Model, ModelKey};
 pub use policy::{Need, Policy, Verdict, Waiting};
 pub use reading::{CardId, PciAddress, Target, Uuid};
 pub use report::{MemoryJson, clean_report};
 pub use script::{Script, ScriptClock};
+
+#[cfg(test)]
+mod trace_tests;

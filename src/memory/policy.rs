@@ -191,13 +191,16 @@ impl Policy {
 
     /// While a run waits for memory and its weights are off the card. `rest` is the most that what is left of the run
     /// takes at once ([`Forecast::rest`](super::Forecast::rest)). Ask with every reading, four times a second.
+    ///
+    /// A run that waits without a verdict, since an allocation failed, goes on by the same rule.
     pub fn while_paused(&mut self, reading: &MemoryReading, rest: Bytes) -> Waiting {
         let limit = self.limits.pause_at;
-        let Some(pause) = self.pause.as_mut() else { return Waiting::Resume };
         let Some(card) = Card::of(reading) else {
             // The device no longer tells: nothing to wait for can be seen.
             return self.resume();
         };
+        let unasked = Pause { used: card.share(), ours: None, released: Some(Bytes::ZERO), settled: 0 };
+        let pause = self.pause.get_or_insert(unasked);
         let released = *pause.released.get_or_insert_with(|| match (pause.ours, reading.ours()) {
             (Some(before), Some(after)) => before - after,
             _ => {

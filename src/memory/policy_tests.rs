@@ -139,7 +139,14 @@ fn what_the_pause_gave_back_counts_where_the_forecast_was_too_low() {
 fn a_gauge_that_goes_blind_does_not_hold_a_run_for_ever() {
     let unknown = MemoryReading { total: None, ..reading(0, 0, 9000) };
     assert_eq!(paused().while_paused(&unknown, mib(3000)), Waiting::Resume);
-    assert_eq!(Policy::new(limits()).while_paused(&reading(0, 0, 9900), mib(1)), Waiting::Resume, "it never paused");
+}
+
+#[test]
+fn a_run_that_waits_since_an_allocation_failed_goes_on_by_the_same_rule() {
+    let mut policy = Policy::new(limits());
+    for (others, want) in [(8000, Waiting::Stay), (5000, Waiting::Stay), (5000, Waiting::Resume)] {
+        assert_eq!(policy.while_paused(&reading(0, 0, others), mib(3000)), want, "{others}");
+    }
 }
 
 #[test]

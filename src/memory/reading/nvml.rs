@@ -178,6 +178,8 @@ fn find(nvml: &Nvml, card: &CardId) -> Result<u32, String> {
     }
     match named.as_slice() {
         [only] if card.uuid.is_none() && card.pci.is_none() => Ok(*only),
+        // Nothing is known of the card, and there is but one.
+        [] if *card == CardId::default() && count == 1 => Ok(0),
         _ => Err(format!("NVML knows {count} cards, none of them this one")),
     }
 }
