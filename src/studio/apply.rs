@@ -280,12 +280,8 @@ impl Studio {
 
     /// Runs the failed job again, with the same seed and something changed.
     fn again(&mut self, change: impl FnOnce(&mut ShotRequest, &mut Setup)) {
-        let failed = self.queue.last().filter(|job| matches!(job.state, JobState::Failed(_)));
-        let Some((mut request, mut setup, output)) =
-            failed.map(|job| (job.request.clone(), job.setup.clone(), job.output.clone()))
-        else {
-            return;
-        };
+        let Some(job) = self.queue.failed() else { return };
+        let (mut request, mut setup, output) = (job.request.clone(), job.setup.clone(), job.output.clone());
         change(&mut request, &mut setup);
         match request.check() {
             Ok(request) => {

@@ -64,6 +64,8 @@ impl JobEntry {
 pub struct Queue {
     jobs: VecDeque<JobEntry>,
     last: Option<JobEntry>,
+    /// The last that failed, to be tried again.
+    failed: Option<JobEntry>,
     pace: Option<Pace>,
     made: u64,
 }
@@ -128,6 +130,11 @@ impl Queue {
         self.last.as_ref()
     }
 
+    /// The last job that failed, whatever ended since.
+    pub(super) fn failed(&self) -> Option<&JobEntry> {
+        self.failed.as_ref()
+    }
+
     /// The one that runs, or else will run next.
     pub(super) fn front(&self) -> Option<&JobEntry> {
         self.running().or_else(|| self.jobs.front())
@@ -175,6 +182,9 @@ impl Queue {
         let ended = job.state.ended();
         if ended {
             self.last = self.jobs.remove(place);
+            if let Some(JobState::Failed(_)) = self.last.as_ref().map(|job| &job.state) {
+                self.failed = self.last.clone();
+            }
         }
         match (illegal, ended) {
             (Some(error), _) => Advance::Illegal(error),

@@ -5,8 +5,8 @@ use crate::base::choice::MemoryLimits;
 use crate::base::problem::Phase;
 use crate::base::request::RequestError;
 use crate::base::{
-    Bytes, CleanReport, DeviceChoice, Hint, JobError, Latest, MemoryReading, Notice, Precision, Problem, ScheduleKind,
-    ShotRequest, Size, VaeChoice,
+    Bytes, DeviceChoice, Hint, JobError, Latest, MemoryReading, Notice, Precision, Problem, ScheduleKind, ShotRequest,
+    Size, VaeChoice,
 };
 use crate::engine::protocol::{Command, Event, Job, PauseReason, Preview, Progress, Shot, Summary, Wish};
 use crossbeam_channel::{Receiver, Sender};
@@ -383,8 +383,20 @@ fn a_failure_shows_its_hints_and_a_hint_tries_the_same_picture_again() {
     assert_eq!((smaller.request.size, smaller.request.seed, studio.draft().size), (size, job.request.seed, size));
     engine
         .tell(&mut studio, [Event::Started(smaller.id), failed(&smaller, Problem::DeviceFault { device: "d".into() })]);
+    studio.apply(Action::Set(Setting::Prompt("another".into())));
     studio.apply(Action::TakeHint(Hint::TryAgain));
     assert_eq!(engine.job().request, smaller.request);
+}
+
+#[test]
+fn a_failed_job_can_be_tried_again_after_another_went_well() {
+    let (mut studio, engine, first) = running();
+    studio.apply(Action::Generate);
+    let second = engine.job();
+    let lost = failed(&first, Problem::DeviceLost { device: "d".into() });
+    engine.tell(&mut studio, [lost, Event::Started(second.id), done(&second)]);
+    studio.apply(Action::TakeHint(Hint::TryAgain));
+    assert_eq!(engine.job().request, first.request);
 }
 
 #[test]
@@ -571,7 +583,7 @@ fn cleaning_waits_for_its_report_and_the_gauge_keeps_what_it_hears() {
     assert_eq!(engine.commands.try_iter().filter(|c| matches!(c, Command::Clean)).count(), 1);
     assert!(studio.memory().cleaning());
     let low = PauseReason::LowMemory { step: 2, used: 0.93, limit: 0.9, others: None };
-    engine.tell(&mut studio, [Event::Paused(job.id, low), Event::Cleaned(Box::new(CleanReport::default()))]);
+    engine.tell(&mut studio, [Event::Paused(job.id, low), Event::Cleaned(Box::default())]);
     engine.readings.put(reading(0.5));
     studio.poll();
     let memory = studio.memory();
