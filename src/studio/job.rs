@@ -74,7 +74,7 @@ impl JobState {
     /// | --- | --- |
     /// | Queued | Started, Failed, Cancelled |
     /// | Running | Phase, Progress, Paused, Picture, Done, Failed, Cancelled |
-    /// | Paused | Paused (another reason), Phase (goes on elsewhere), Progress, Resumed, Picture and Done (stop and keep), Failed, Cancelled |
+    /// | Paused | Paused (another reason), Phase (stop and keep), Progress, Resumed, Picture, Done, Failed, Cancelled |
     /// | ended | none; all are late |
     pub fn next(&self, event: &JobEvent) -> Move {
         match (self, event) {
@@ -84,7 +84,10 @@ impl JobState {
 
             (JobState::Queued, JobEvent::Started) => Move::To(JobState::Running { phase: Phase::Loading }),
 
-            (JobState::Running { .. }, JobEvent::Phase(phase)) => Move::To(JobState::Running { phase: *phase }),
+            // Stop-and-keep leaves a pause for the decoder without having gone on first.
+            (JobState::Running { .. } | JobState::Paused { .. }, JobEvent::Phase(phase)) => {
+                Move::To(JobState::Running { phase: *phase })
+            }
             (JobState::Running { phase }, JobEvent::Progress { step, of }) => {
                 Move::To(JobState::Running { phase: stepped(*phase, *step, *of) })
             }
@@ -93,9 +96,6 @@ impl JobState {
             }
             (JobState::Paused { interrupted, .. }, JobEvent::Paused(reason)) => {
                 Move::To(JobState::Paused { reason: reason.clone(), interrupted: *interrupted })
-            }
-            (JobState::Paused { reason, .. }, JobEvent::Phase(phase)) => {
-                Move::To(JobState::Paused { reason: reason.clone(), interrupted: *phase })
             }
             (JobState::Paused { reason, interrupted }, JobEvent::Progress { step, of }) => {
                 Move::To(JobState::Paused { reason: reason.clone(), interrupted: stepped(*interrupted, *step, *of) })
@@ -205,7 +205,7 @@ mod tests {
         let of_paused = |reason: fn() -> PauseReason, phase: Phase, stepped: Phase| {
             [
                 Illegal,
-                To(paused(reason(), Phase::Decoding)),
+                To(running(Phase::Decoding)),
                 To(paused(reason(), stepped)),
                 To(paused(low(), phase)),
                 To(running(phase)),

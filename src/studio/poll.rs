@@ -6,7 +6,7 @@ use super::memory::{MarkKind, Stage};
 use super::messages::{Line, Trouble};
 use super::queue::Advance;
 use super::{PreviewView, Studio};
-use crate::base::{JobError, JobId, OutputPlan, Problem};
+use crate::base::{JobError, JobId, Notice, OutputPlan, Problem};
 use crate::engine::protocol::{Event, PauseReason, Preview, Shot};
 use crossbeam_channel::TryRecvError;
 
@@ -56,6 +56,8 @@ impl Studio {
             }
             Event::Paused(id, reason) => self.advance(id, JobEvent::Paused(reason)),
             Event::Resumed(id) => self.advance(id, JobEvent::Resumed),
+            // The picture itself brings word of it, with more to do about it.
+            Event::Notice(_, Notice::NotSaved { .. }) => {}
             Event::Notice(job, notice) => self.notices.push(job, Line::Engine(notice)),
             Event::Picture(id, shot) => self.take_picture(id, *shot),
             Event::Done(id, summary) => {

@@ -403,7 +403,10 @@ fn a_failed_job_can_be_tried_again_after_another_went_well() {
 fn a_picture_that_could_not_be_saved_stays_and_closing_asks() {
     let (mut studio, engine, job) = running();
     studio.apply(Action::Set(Setting::Forever(true)));
-    engine.tell(&mut studio, [Event::Picture(job.id, Box::new(unsaved(&job))), done(&job)]);
+    let notice = Event::Notice(Some(job.id), Notice::NotSaved { why: "disk full".into() });
+    engine.tell(&mut studio, [notice, Event::Picture(job.id, Box::new(unsaved(&job)))]);
+    assert_eq!(studio.notices().iter().len(), 0, "said once");
+    engine.tell(&mut studio, [done(&job)]);
     assert!(matches!(problem(&studio), Some(Problem::NotSaved { folder, .. }) if folder.as_path() == "/pictures"));
     assert!(engine.jobs().is_empty(), "pictures must not pile up unsaved");
     let id = studio.shots().newest().unwrap().id;
