@@ -1,0 +1,473 @@
+//! Says what a file or folder is, from names and shapes alone, before any weights are read.
+//!
+//! `analyse` is also how `checkpoint` opens one: what is told and what is loaded cannot differ. `inspect` wraps its
+//! findings for `softbox inspect` and the model chooser.
+
+use super::assemble::{Collected, TensorFiles, collect};
+use super::convert::DType;
+use super::error::WeightError;
+use super::folder;
+use super::keys::{self, Leftover, TextNaming, VaeNaming};
+use super::layout;
+use super::shapes;
+use crate::base::Bytes;
+use crate::diffusion::config::{PredictionType, SchedulerConfig, TextEncoderConfig, UNetConfig, VaeConfig};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use super::family::{Family, classify};
+
+/// A part of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PartKind {
+    TextEncoder,
+    UNet,
+    /// The averaged copy of the UNet.
+    UNetEma,
+    VaeDecoder,
+    VaeEncoder,
+    SafetyChecker,
+}
+
+impl PartKind {
+    pub fn label(self) -> &'static str {
+        match self {
+            PartKind::TextEncoder => "text encoder",
+            PartKind::UNet => "UNet",
+            PartKind::UNetEma => "UNet (EMA)",
+            PartKind::VaeDecoder => "VAE decoder",
+            PartKind::VaeEncoder => "VAE encoder",
+            PartKind::SafetyChecker => "safety checker",
+        }
+    }
+}
+
+impl fmt::Display for PartKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// How many names of a list are kept for showing.
+const SHOWN: usize = 8;
+
+/// A list of names of which only the first few are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyList {
+    pub count: usize,
+    pub first: Vec<String>,
+}
+
+impl KeyList {
+    fn push(&mut self, name: &str) {
+        self.count += 1;
+        if self.first.len() < SHOWN {
+            self.first.push(name.to_owned());
+        }
+    }
+
+    fn of<'a>(names: impl IntoIterator<Item = &'a String>) -> Self {
+        let mut list = KeyList::default();
+        names.into_iter().for_each(|n| list.push(n));
+        list
+    }
+}
+
+/// Where the prediction type was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PredictionSource {
+    /// Nothing says otherwise.
+    Default,
+    /// A `.yaml` beside the file, or a folder's scheduler config.
+    File(PathBuf),
+    /// An empty tensor `v_pred` in the file.
+    Mark,
+}
+
+/// One part as far as it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartSummary {
+    pub kind: PartKind,
+    /// Tensors found and used.
+    pub tensors: usize,
+    /// Values in them.
+    pub values: u64,
+    pub stored: Bytes,
+    /// Names, of ours, that a whole part would have.
+    pub missing: KeyList,
+    /// Names, of the file, whose shape does not fit.
+    pub misshapen: KeyList,
+}
+
+impl PartSummary {
+    /// What the part takes in f16 or bf16.
+    pub fn half(&self) -> Bytes {
+        Bytes(self.values.saturating_mul(2))
+    }
+
+    /// What the part takes in f32.
+    pub fn full(&self) -> Bytes {
+        Bytes(self.values.saturating_mul(4))
+    }
+
+    fn of(found: &Collected) -> Self {
+        PartSummary {
+            kind: found.part,
+            tensors: found.entries.len(),
+            values: found.values(),
+            stored: Bytes(found.stored_bytes()),
+            missing: KeyList::of(&found.missing),
+            misshapen: KeyList::of(found.misshapen.iter().map(|m| &m.file_name)),
+        }
+    }
+}
+
+/// What `inspect` says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspection {
+    pub path: PathBuf,
+    pub is_folder: bool,
+    pub family: Family,
+    pub parts: Vec<PartSummary>,
+    /// Tensors and bytes in all files together.
+    pub tensors: usize,
+    pub stored: Bytes,
+    /// Tensors by their type.
+    pub dtypes: BTreeMap<DType, usize>,
+    /// Training leftovers and constant buffers, passed over.
+    pub ignored: usize,
+    /// What no part claims.
+    pub unknown: KeyList,
+    pub has_vae: bool,
+    pub prediction: PredictionType,
+    pub prediction_source: PredictionSource,
+    /// A VAE that lies beside a checkpoint without one.
+    pub suggested_vae: Option<PathBuf>,
+    pub unet: Option<UNetConfig>,
+    pub text_encoder: Option<TextEncoderConfig>,
+    pub vae: Option<VaeConfig>,
+    /// The files' own free texts.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Inspection {
+    pub fn part(&self, kind: PartKind) -> Option<&PartSummary> {
+        self.parts.iter().find(|p| p.kind == kind)
+    }
+}
+
+/// A part's config and what was found of its tensors.
+#[derive(Clone, Debug)]
+pub(crate) struct Found<C> {
+    pub config: C,
+    pub tensors: Collected,
+}
+
+/// Everything known about a file or folder before weights are read.
+#[derive(Clone, Debug)]
+pub(crate) struct Analysis {
+    pub family: Family,
+    pub text_encoder: Option<Found<TextEncoderConfig>>,
+    pub unet: Option<Found<UNetConfig>>,
+    pub unet_ema: Option<Found<UNetConfig>>,
+    pub vae: Option<Found<VaeConfig>>,
+    pub vae_encoder: Option<Collected>,
+    pub safety_checker: usize,
+    pub ignored: usize,
+    pub unknown: KeyList,
+    pub scheduler: SchedulerConfig,
+    pub prediction_source: PredictionSource,
+    /// All files that were opened.
+    pub files: Vec<TensorFiles>,
+}
+
+impl Analysis {
+    fn new(family: Family) -> Self {
+        Analysis {
+            family,
+            text_encoder: None,
+            unet: None,
+            unet_ema: None,
+            vae: None,
+            vae_encoder: None,
+            safety_checker: 0,
+            ignored: 0,
+            unknown: KeyList::default(),
+            scheduler: SchedulerConfig::sd15(),
+            prediction_source: PredictionSource::Default,
+            files: Vec::new(),
+        }
+    }
+
+    fn collected(&self) -> Vec<&Collected> {
+        let text = self.text_encoder.iter().map(|f| &f.tensors);
+        let unet = self.unet.iter().chain(&self.unet_ema).map(|f| &f.tensors);
+        text.chain(unet).chain(self.vae.iter().map(|f| &f.tensors)).chain(&self.vae_encoder).collect()
+    }
+
+    /// Sorts all that `files` have and no part claimed.
+    fn sort_leftovers(&mut self, files: &TensorFiles) {
+        let claimed: BTreeSet<String> =
+            self.collected().iter().flat_map(|c| c.entries.values().map(|e| e.file_name.clone())).collect();
+        for name in files.names().filter(|n| !claimed.contains(*n)) {
+            match keys::leftover(name) {
+                Leftover::Ignored | Leftover::Ema => self.ignored += 1,
+                Leftover::SafetyChecker => self.safety_checker += 1,
+                Leftover::Unknown => self.unknown.push(name),
+            }
+        }
+    }
+
+    fn add_vae(&mut self, files: &TensorFiles, config: VaeConfig, naming: &VaeNaming) {
+        let tensors = collect(PartKind::VaeDecoder, files, &layout::vae_decoder(&config), naming);
+        let encoder = collect(PartKind::VaeEncoder, files, &layout::vae_encoder(&config), naming);
+        self.vae_encoder = (!encoder.entries.is_empty()).then_some(encoder);
+        self.vae = Some(Found { config, tensors });
+    }
+
+    fn add_text(&mut self, files: &TensorFiles, config: TextEncoderConfig, naming: &TextNaming) {
+        let tensors = collect(PartKind::TextEncoder, files, &layout::text_encoder(&config), naming);
+        self.text_encoder = Some(Found { config, tensors });
+    }
+}
+
+/// Says what lies at `path`: a safetensors file, a diffusers folder, or one part's folder.
+///
+/// # Errors
+/// Any [`WeightError`] about a file that does not hold; never one about what kind of model it is, or about tensors that
+/// are missing: those are in the answer.
+pub fn inspect(path: &Path) -> Result<Inspection, WeightError> {
+    let path = folder::resolve(path);
+    let found = analyse(&path)?;
+    let mut parts: Vec<PartSummary> = found.collected().into_iter().map(PartSummary::of).collect();
+    if found.safety_checker > 0 {
+        parts.push(PartSummary {
+            kind: PartKind::SafetyChecker,
+            tensors: found.safety_checker,
+            values: 0,
+            stored: Bytes::ZERO,
+            missing: KeyList::default(),
+            misshapen: KeyList::default(),
+        });
+    }
+    let mut dtypes = BTreeMap::new();
+    let archives = || found.files.iter().flat_map(|f| f.archives());
+    for info in archives().flat_map(|a| a.tensors().values()) {
+        *dtypes.entry(info.dtype).or_insert(0) += 1;
+    }
+    let has_vae = found.vae.is_some();
+    Ok(Inspection {
+        is_folder: path.is_dir(),
+        family: found.family,
+        parts,
+        tensors: found.files.iter().map(TensorFiles::len).sum(),
+        stored: Bytes(archives().map(|a| a.file_len()).sum()),
+        dtypes,
+        ignored: found.ignored,
+        unknown: found.unknown,
+        has_vae,
+        prediction: found.scheduler.prediction,
+        prediction_source: found.prediction_source,
+        suggested_vae: if found.family.is_sd1() && !has_vae { vae_beside(&path) } else { None },
+        unet: found.unet.map(|f| f.config),
+        text_encoder: found.text_encoder.map(|f| f.config),
+        vae: found.vae.map(|f| f.config),
+        metadata: found.files.iter().flat_map(|f| f.archives()).flat_map(|a| a.metadata().clone()).collect(),
+        path,
+    })
+}
+
+/// Looks at whatever lies at `path`.
+pub(crate) fn analyse(path: &Path) -> Result<Analysis, WeightError> {
+    if folder::is_pipeline(path) {
+        analyse_pipeline(path)
+    } else if path.is_dir() {
+        analyse_part_folder(path)
+    } else {
+        let files = TensorFiles::open(path)?;
+        let mut found = analyse_files(&files)?;
+        (found.scheduler.prediction, found.prediction_source) = prediction_of_file(path, &files)?;
+        found.files = vec![files];
+        Ok(found)
+    }
+}
+
+/// The parts in one file or one set of shards, by names and shapes.
+fn analyse_files(files: &TensorFiles) -> Result<Analysis, WeightError> {
+    let mut found = Analysis::new(classify(files));
+    // Other families are named and left alone: their parts have layouts of their own.
+    if !found.family.is_sd1() && !matches!(found.family, Family::Vae | Family::TextEncoder) {
+        return Ok(found);
+    }
+    if let Some(naming) = shapes::unet_naming(files) {
+        let config = shapes::unet(files, &naming)?;
+        let specs = layout::unet(&config);
+        if let Some(ema) = shapes::unet_ema_naming(files, &naming) {
+            let tensors = collect(PartKind::UNetEma, files, &specs, &ema);
+            found.unet_ema = Some(Found { config: config.clone(), tensors });
+        }
+        let tensors = collect(PartKind::UNet, files, &specs, &naming);
+        found.unet = Some(Found { config, tensors });
+    }
+    if let Some(naming) = shapes::text_naming(files) {
+        found.add_text(files, shapes::text_encoder(files, &naming)?, &naming);
+    }
+    if let Some(naming) = shapes::vae_naming(files) {
+        found.add_vae(files, shapes::vae(files, &naming)?, &naming);
+    }
+    found.sort_leftovers(files);
+    Ok(found)
+}
+
+/// A folder with a subfolder per part.
+fn analyse_pipeline(path: &Path) -> Result<Analysis, WeightError> {
+    let family = pipeline_family(path);
+    let mut found = Analysis::new(family);
+    if !family.is_sd1() {
+        return Ok(found);
+    }
+    let unet_folder = path.join("unet");
+    let files = folder::open_part(&unet_folder, PartKind::UNet)?;
+    if let Some(naming) = shapes::unet_naming(&files) {
+        let config = UNetConfig::from_file(&unet_folder.join("config.json"))?;
+        let tensors = collect(PartKind::UNet, &files, &layout::unet(&config), &naming);
+        found.unet = Some(Found { config, tensors });
+    }
+    found.sort_leftovers(&files);
+    found.files.push(files);
+
+    let text_folder = path.join("text_encoder");
+    if text_folder.is_dir() {
+        let files = folder::open_part(&text_folder, PartKind::TextEncoder)?;
+        if let Some(naming) = shapes::text_naming(&files) {
+            let config = TextEncoderConfig::from_file(&text_folder.join("config.json"))?;
+            found.add_text(&files, config, &naming);
+        }
+        found.sort_leftovers(&files);
+        found.files.push(files);
+    }
+    let vae_folder = path.join("vae");
+    if vae_folder.is_dir() {
+        let files = folder::open_part(&vae_folder, PartKind::VaeDecoder)?;
+        if let Some(naming) = shapes::vae_naming(&files) {
+            found.add_vae(&files, VaeConfig::from_file(&vae_folder.join("config.json"))?, &naming);
+        }
+        found.sort_leftovers(&files);
+        found.files.push(files);
+    }
+    let scheduler = path.join("scheduler").join("scheduler_config.json");
+    if scheduler.is_file() {
+        found.scheduler = SchedulerConfig::from_file(&scheduler)?;
+        found.prediction_source = PredictionSource::File(scheduler);
+    }
+    Ok(found)
+}
+
+/// One part's folder: `config.json` beside weights. Its config is obeyed where it is a VAE's, the only part that is
+/// chosen by itself.
+fn analyse_part_folder(path: &Path) -> Result<Analysis, WeightError> {
+    let files = folder::open_part(path, PartKind::UNet)?;
+    let config = path.join("config.json");
+    let mut found = match shapes::vae_naming(&files) {
+        Some(naming) if classify(&files) == Family::Vae && config.is_file() => {
+            let mut found = Analysis::new(Family::Vae);
+            found.add_vae(&files, VaeConfig::from_file(&config)?, &naming);
+            found.sort_leftovers(&files);
+            found
+        }
+        _ => analyse_files(&files)?,
+    };
+    found.files.push(files);
+    Ok(found)
+}
+
+/// Tells a pipeline folder's family by its subfolders and the raw fields of its configs.
+fn pipeline_family(path: &Path) -> Family {
+    let json = |file: PathBuf| -> Value {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    };
+    if path.join("transformer").is_dir() && !path.join("unet").is_dir() {
+        let config = json(path.join("transformer").join("config.json"));
+        let class = config.get("_class_name").and_then(Value::as_str).unwrap_or_default();
+        return match class {
+            c if c.starts_with("SD3") => Family::Sd3,
+            c if c.starts_with("Flux") => Family::Flux,
+            _ => Family::Unknown,
+        };
+    }
+    let unet = json(path.join("unet").join("config.json"));
+    let text = json(path.join("text_encoder").join("config.json"));
+    let number = |v: &Value, field: &str| v.get(field).and_then(Value::as_u64);
+    let cross = number(&unet, "cross_attention_dim");
+    let second = path.join("text_encoder_2").is_dir();
+    if second || unet.get("addition_embed_type").is_some_and(|v| v == "text_time") {
+        let refiner = !path.join("text_encoder").is_dir() && cross == Some(1280);
+        return if refiner { Family::SdxlRefiner } else { Family::Sdxl };
+    }
+    if cross == Some(1024) || number(&text, "hidden_size") == Some(1024) {
+        return Family::Sd2;
+    }
+    let channels = number(&unet, "in_channels").unwrap_or(4);
+    Family::of_channels(usize::try_from(channels).unwrap_or(0))
+}
+
+/// The prediction type of a single file: a side file's word, then an empty mark in the file itself.
+fn prediction_of_file(path: &Path, files: &TensorFiles) -> Result<(PredictionType, PredictionSource), WeightError> {
+    for ending in ["yaml", "yml"] {
+        let side = path.with_extension(ending);
+        let Ok(text) = std::fs::read_to_string(&side) else { continue };
+        match parameterization(&text) {
+            Some("v" | "v_prediction") => return Ok((PredictionType::V, PredictionSource::File(side))),
+            Some("eps" | "epsilon") => return Ok((PredictionType::Epsilon, PredictionSource::File(side))),
+            Some(other) => return Err(WeightError::unsupported(&side, "parameterization", other)),
+            None => {}
+        }
+    }
+    if files.has("v_pred") {
+        return Ok((PredictionType::V, PredictionSource::Mark));
+    }
+    Ok((PredictionType::Epsilon, PredictionSource::Default))
+}
+
+/// The value of `parameterization:` in a YAML text, without quotes and comment.
+fn parameterization(yaml: &str) -> Option<&str> {
+    let value = yaml.lines().find_map(|line| line.trim_start().strip_prefix("parameterization:"))?;
+    let value = value.split('#').next().unwrap_or(value).trim().trim_matches(['"', '\'']);
+    (!value.is_empty()).then_some(value)
+}
+
+/// A VAE that goes with a checkpoint without one: `NAME.vae.safetensors` beside `NAME.safetensors`, or an ft-mse VAE
+/// (what Realistic Vision's authors recommend) beside it, in its `VAE` folder, or in the `VAE` folder next to its own.
+pub fn vae_beside(checkpoint: &Path) -> Option<PathBuf> {
+    let is_vae = |p: &Path| TensorFiles::open(p).is_ok_and(|files| classify(&files) == Family::Vae);
+    let own = checkpoint.with_extension("vae.safetensors");
+    if own.is_file() && is_vae(&own) {
+        return Some(own);
+    }
+    let folder = checkpoint.parent()?;
+    let mut folders = vec![folder.to_owned()];
+    for name in ["VAE", "vae", "Vae"] {
+        folders.push(folder.join(name));
+        folders.push(folder.join("..").join(name));
+    }
+    for folder in folders {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let mut files: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+        files.sort();
+        let fits = |p: &PathBuf| {
+            let name = p.file_name().map(|n| n.to_string_lossy().to_lowercase().replace('_', "-")).unwrap_or_default();
+            name.contains("ft-mse") && name.ends_with(".safetensors") && is_vae(p)
+        };
+        if let Some(found) = files.into_iter().find(fits) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "inspect_tests.rs"]
+mod tests;
