@@ -14,14 +14,20 @@ pub enum ModelChoice {
     RandomSd15,
 }
 
+/// Endings that checkpoints go by, and that are no part of their names.
+const FILE_ENDINGS: [&str; 6] = ["safetensors", "sft", "ckpt", "pt", "pth", "bin"];
+
 impl ModelChoice {
     /// The name by which `--model` and the picture's text call it: the file's stem, the folder's name, or `random-sd15`.
     pub fn name(&self) -> String {
         match self {
             ModelChoice::RandomSd15 => "random-sd15".to_owned(),
             ModelChoice::Path(path) => {
-                let whole = if path.is_dir() { path.file_name() } else { path.file_stem() };
-                whole.map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+                // Told from the name alone: the window asks often, and a folder may have a dot in its name.
+                let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+                let is_file = ending.is_some_and(|ending| FILE_ENDINGS.contains(&ending.as_str()));
+                let name = if is_file { path.file_stem() } else { path.file_name() };
+                name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
             }
         }
     }
@@ -123,5 +129,20 @@ pub struct MemoryLimits {
 impl Default for MemoryLimits {
     fn default() -> Self {
         MemoryLimits { pause_at: 0.90, budget: None, clean_every: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_is_called_by_its_stem_and_a_folder_by_its_whole_name() {
+        let name = |path: &str| ModelChoice::Path(PathBuf::from(path)).name();
+        assert_eq!(name("/models/photon_v1.safetensors"), "photon_v1");
+        assert_eq!(name("/models/Photon.v1.SAFETENSORS"), "Photon.v1");
+        assert_eq!(name("/models/photon-v1.5"), "photon-v1.5");
+        assert_eq!(name("/models/photon-v1.5/"), "photon-v1.5");
+        assert_eq!(ModelChoice::RandomSd15.name(), "random-sd15");
     }
 }
