@@ -14,7 +14,7 @@ pub enum After {
     /// Stop here and decode what there is.
     Keep,
     /// The card is over the limit: the weights leave it, and the job waits.
-    WeightsLeave(Pressure),
+    Wait(Pressure),
 }
 
 /// The watcher of one picture's loop.
@@ -51,25 +51,17 @@ impl<'a> Checkpoint<'a> {
         if step == self.steps {
             return Ok(After::GoOn);
         }
-        let others_asked = self.steering.take_go_anyway();
-        match worker.memory.at_boundary(others_asked) {
-            Boundary::GoOn => Ok(After::GoOn),
-            Boundary::Pause(pressure) => Ok(After::WeightsLeave(pressure)),
+        let go_anyway = self.steering.take_go_anyway();
+        match worker.memory.at_boundary(go_anyway) {
+            Ok(Boundary::GoOn) => Ok(After::GoOn),
+            Ok(Boundary::Pause(pressure)) => Ok(After::Wait(pressure)),
+            Err(error) => Err(Ended::Failed(Box::new(error.into_job_error(self.steering.phase())))),
         }
     }
 
     /// Waits until what the rest of the run needs fits again, or the person decides.
     pub fn wait_for_room(&self, worker: &mut Worker, step: usize, pressure: Pressure) -> Result<After, Ended> {
-        worker.memory.let_weights_go();
-        let Pressure { used, limit, others } = pressure;
-        let reason = PauseReason::LowMemory { step: step as u32, used, limit, others };
-        self.steering.wait(reason, || {
-            worker.serve_commands_of(self.job);
-            match self.steering.wish() {
-                Wish::Cancel | Wish::StopAndKeep => true,
-                Wish::Run | Wish::Pause => worker.memory.has_room_again(self.steering.take_go_anyway()),
-            }
-        });
+        wait_for_room(worker, self.job, self.steering, step as u32, pressure);
         Ok(self.heed_wish(worker)?.unwrap_or(After::GoOn))
     }
 
@@ -111,4 +103,18 @@ impl<'a> Checkpoint<'a> {
             },
         ));
     }
+}
+
+/// Takes the weights off the device and waits until what is left of the run fits, the person says to go on anyway, or
+/// they end it.
+pub fn wait_for_room(worker: &mut Worker, job: &Job, steering: &Steering, step: u32, pressure: Pressure) {
+    worker.memory.let_weights_go();
+    let Pressure { used, limit, others } = pressure;
+    steering.wait(PauseReason::LowMemory { step, used, limit, others }, || {
+        worker.serve_commands_of(job);
+        match steering.wish() {
+            Wish::Cancel | Wish::StopAndKeep => true,
+            Wish::Run | Wish::Pause => worker.memory.has_room_again(steering.take_go_anyway()),
+        }
+    });
 }

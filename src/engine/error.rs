@@ -4,6 +4,7 @@ use crate::base::problem::Phase;
 use crate::base::{Bytes, JobError, Problem};
 use crate::diffusion::DiffusionError;
 use crate::diffusion::weights::WeightError;
+use crate::memory::Refused;
 use std::error::Error;
 use std::path::Path;
 
@@ -39,6 +40,15 @@ pub fn from_diffusion(error: DiffusionError, phase: Phase, device: &str) -> Ende
         DiffusionError::Sampler(error) => Problem::Request(error.to_string()),
     };
     Ended::failed(problem, details)
+}
+
+/// What it means that memory did not give something. Waiting is the caller's business; here it is out of memory.
+pub fn from_refused(refused: Refused, phase: Phase, device: &str) -> Ended {
+    match refused {
+        Refused::Diffusion(error) => from_diffusion(error, phase, device),
+        Refused::Memory(error) => Ended::Failed(Box::new(error.into_job_error(phase))),
+        Refused::Wait(_) => Ended::failed(Problem::OutOfMemory { phase }, "no room on the device"),
+    }
 }
 
 /// The kind of fault in a checkpoint's files.

@@ -3,20 +3,22 @@
 //! The phases stand in this order in [`run`]. What happens between two steps is in `checkpoint`; where weights lie and
 //! whether they fit is asked of `memory`.
 
-use super::checkpoint::{After, Checkpoint};
-use super::error::{Ended, from_diffusion};
+use super::checkpoint::{After, Checkpoint, wait_for_room};
+use super::error::{Ended, from_diffusion, from_refused};
 use super::preview::PreviewPace;
-use super::protocol::{Event, Job, Shot, Summary, Wish};
-use super::save::{self, Facts};
+use super::protocol::{Event, Job, Preview, Shot, Summary, Wish};
+use super::save::{self, Facts, Saved};
 use super::steering::Steering;
 use super::worker::Worker;
 use crate::base::problem::Phase;
-use crate::base::{Notice, Precision, Problem, RgbImage, ShotRequest};
+use crate::base::{DeviceChoice, Notice, Precision, Problem, RgbImage, ShotRequest};
+use crate::diffusion::config::PredictionType;
 use crate::diffusion::noise::NoiseGenerator;
 use crate::diffusion::pipeline::{self, Conditioning, Denoiser};
 use crate::diffusion::prompt;
-use crate::diffusion::samplers::{NoiseSchedule, Plan};
+use crate::diffusion::samplers::{ModelInput, NoiseSchedule, Plan};
 use crate::diffusion::{DiffusionError, Watch};
+use crate::memory::{Keeper, Part, Refused};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,168 +27,149 @@ pub fn run(worker: &mut Worker, job: &Job) -> Result<Summary, Ended> {
     let started = Instant::now();
     let link = worker.link.clone();
     let status = worker.use_device(job.setup.device)?;
-    let on_cpu = status.choice == crate::base::DeviceChoice::Cpu;
-    let steering = Steering::new(job.id, &job.control, &link, on_cpu);
+    let steering = Steering::new(job.id, &job.control, &link, status.choice == DeviceChoice::Cpu);
     let go_on = || steering.go_on();
     let watch = Watch::new(&go_on);
     let failed = |error: DiffusionError| from_diffusion(error, steering.phase(), &status.name);
     link.tell(Event::Phase(job.id, Phase::Loading));
 
-    // Loading: what the model is, and whether this job can be done with it at all, before the first weight moves.
-    let mut summary = Summary { device: status.name.clone(), latent_shape: [0; 3], ..Summary::default() };
+    // What the model is, and whether this job can be done with it at all, before the first weight moves.
     let precision = match job.setup.precision {
         Precision::Auto => status.precision,
         chosen => chosen,
     };
-    summary.precision = precision;
-    for notice in worker.use_model(&job.setup, precision)? {
+    for notice in worker.use_model(&job.setup, precision).map_err(failed)? {
         link.tell(Event::Notice(Some(job.id), notice));
     }
     let request = &job.request;
-    let facts = worker.memory.model_facts();
-    let schedule = NoiseSchedule::new(&facts.scheduler).map_err(|error| {
-        Ended::failed(Problem::BadCheckpoint { path: facts.path.clone(), what: error.to_string() }, error.to_string())
+    let model = worker.memory.model().map_err(failed)?;
+    let path = model.path();
+    let prediction = model.scheduler().prediction;
+    let schedule = NoiseSchedule::new(model.scheduler()).map_err(|error| {
+        Ended::failed(Problem::BadCheckpoint { path: path.clone(), what: error.to_string() }, error.to_string())
     })?;
-    let steps = request.steps as usize;
-    let plan = Plan::new(request.sampler, request.schedule, steps, &schedule).map_err(|e| failed(e.into()))?;
-    let shape = facts.latent_shape(request.size).map_err(|problem| Ended::failed(problem, facts.path.display().to_string()))?;
-    summary.latent_shape = shape;
-    if let Some(notice) = worker.memory.before_job(request, precision)? {
+    let shape = model.latent_shape(request.size).map_err(|problem| Ended::failed(problem, path.display().to_string()))?;
+    let plan = Plan::new(request.sampler, request.schedule, request.steps as usize, &schedule);
+    let plan = plan.map_err(|error| failed(error.into()))?;
+    let before_run = worker.memory.before_run(request, precision);
+    if let Some(notice) = before_run.map_err(|refused| from_refused(refused, steering.phase(), &status.name))? {
         link.tell(Event::Notice(Some(job.id), notice));
     }
-    worker.tell_hash_wanted(&job.setup);
+    worker.want_hashes(&job.setup);
 
-    // Encoding
-    let before = steering.seconds_paused();
-    let encode_started = Instant::now();
-    summary.seconds.load += encode_started.duration_since(started).as_secs_f64();
-    let (positive, negative, load_seconds) = encode(worker, job, &steering, watch).map_err(failed)?;
-    summary.seconds.load += load_seconds;
-    let paused = steering.seconds_paused() - before;
-    summary.seconds.encode = encode_started.elapsed().as_secs_f64() - load_seconds - paused;
-
-    let mut made = Making {
+    let mut making = Making {
         job,
         steering: &steering,
+        watch,
         plan: &plan,
         shape,
         precision,
-        conditioning: (positive, negative),
+        prediction,
         denoiser: None,
         pace: PreviewPace::default(),
-        summary,
-        device: status.name.clone(),
+        summary: Summary { device: status.name.clone(), precision, latent_shape: shape, ..Summary::default() },
+        device: &status.name,
     };
+    making.summary.seconds.load = started.elapsed().as_secs_f64();
+    let conditioning = making.encode(worker)?;
     for index in 0..request.count {
         if steering.wish() == Wish::StopAndKeep && index > 0 {
             break;
         }
-        made.picture(worker, index, watch)?;
+        making.picture(worker, &conditioning, index)?;
         if steering.wish() == Wish::Cancel {
             return Err(Ended::Cancelled);
         }
     }
-    let mut summary = made.summary;
+    let mut summary = making.summary;
     summary.pauses = steering.pauses();
     summary.seconds.paused = steering.seconds_paused();
     let peaks = worker.memory.peaks();
-    (summary.peak_ours, summary.peak_process, summary.peak_device) = (peaks.pools, peaks.process, peaks.device);
+    (summary.peak_ours, summary.peak_process, summary.peak_device) =
+        (peaks.pools_reserved, peaks.process, peaks.device);
     summary.seconds.total = started.elapsed().as_secs_f64();
     Ok(summary)
-}
-
-/// Both prompts, from the cache where nothing that changes them has changed; and the seconds that loading took.
-fn encode(
-    worker: &mut Worker,
-    job: &Job,
-    steering: &Steering,
-    watch: Watch,
-) -> Result<(Conditioning, Conditioning, f64), DiffusionError> {
-    let mut load = 0.0;
-    let mut one = |text: &str| {
-        let read = prompt::read(text);
-        for notice in read.notices {
-            worker.link.tell(Event::Notice(Some(job.id), notice));
-        }
-        let chunks = worker.memory.tokenize(&read.pieces)?;
-        let clip_skip = job.request.clip_skip;
-        if let Some(known) = worker.encodings.get(&chunks, clip_skip) {
-            return Ok(known);
-        }
-        let started = Instant::now();
-        let encoder = worker.memory.text_encoder(watch)?;
-        load += started.elapsed().as_secs_f64();
-        steering.enter(Phase::Encoding);
-        let encoded = pipeline::encode(&encoder, &chunks, clip_skip, watch)?;
-        worker.encodings.put(chunks, clip_skip, encoded.clone());
-        Ok(encoded)
-    };
-    let positive = one(&job.request.prompt)?;
-    // CFG 1 has no negative pass, so its prompt need not be encoded; the positive one stands in.
-    let negative = if job.request.cfg == 1.0 { positive.clone() } else { one(&job.request.negative)? };
-    Ok((positive, negative, load))
 }
 
 /// What the pictures of a job share.
 struct Making<'a> {
     job: &'a Job,
     steering: &'a Steering<'a>,
+    watch: Watch<'a>,
     plan: &'a Plan,
     /// `[channels, height, width]` of the latent.
     shape: [usize; 3],
     precision: Precision,
-    conditioning: (Conditioning, Conditioning),
+    prediction: PredictionType,
     /// Let go whenever the weights have to leave the card.
     denoiser: Option<Denoiser>,
     pace: PreviewPace,
     summary: Summary,
-    device: String,
+    device: &'a str,
 }
 
+/// The prompt and the negative prompt, encoded.
+type Prompts = (Conditioning, Conditioning);
+
 impl Making<'_> {
+    /// Both prompts, from the cache where nothing that changes them has changed.
+    fn encode(&mut self, worker: &mut Worker) -> Result<Prompts, Ended> {
+        let request = &self.job.request;
+        let positive = self.encode_one(worker, &request.prompt)?;
+        // CFG 1 has no negative pass, so its prompt is not encoded; the positive one stands in.
+        let negative = if request.cfg == 1.0 { positive.clone() } else { self.encode_one(worker, &request.negative)? };
+        Ok((positive, negative))
+    }
+
+    fn encode_one(&mut self, worker: &mut Worker, text: &str) -> Result<Conditioning, Ended> {
+        let read = prompt::read(text);
+        for notice in read.notices {
+            worker.link.tell(Event::Notice(Some(self.job.id), notice));
+        }
+        let chunks = worker.memory.tokenize(&read.pieces).map_err(|error| self.failed(error))?;
+        let clip_skip = self.job.request.clip_skip;
+        if let Some(known) = worker.encodings.get(&chunks, clip_skip) {
+            return Ok(known);
+        }
+        let (precision, watch) = (self.precision, self.watch);
+        let encoder = self.load(worker, |memory| memory.text_encoder(precision, watch))?;
+        self.steering.enter(Phase::Encoding);
+        let clock = self.clock();
+        let hold = self.with_room(worker, |memory| memory.activations(Part::TextEncoder))?;
+        let encoded = pipeline::encode(&encoder, &chunks, clip_skip, watch).map_err(|error| self.failed(error))?;
+        drop(hold);
+        self.summary.seconds.encode += self.seconds_since(clock);
+        worker.encodings.put(chunks, clip_skip, encoded.clone());
+        Ok(encoded)
+    }
+
     /// Makes picture `index`, tells it, and keeps what the summary needs of it.
-    fn picture(&mut self, worker: &mut Worker, index: u32, watch: Watch) -> Result<(), Ended> {
+    fn picture(&mut self, worker: &mut Worker, prompts: &Prompts, index: u32) -> Result<(), Ended> {
         let request = self.job.request.single(index);
-        let started = Instant::now();
-        let paused_before = self.steering.seconds_paused();
-
-        let Denoised { latent, stopped_at } = self.denoise(worker, &request, index, watch)?;
-
-        self.steering.enter(Phase::Decoding);
-        // The latent is what counts from here on, and cancelling still works.
-        self.steering.set_can_keep(false);
-        let decoding = Instant::now();
-        let image = self.decode(worker, &latent, watch)?;
-        self.summary.seconds.decode += decoding.elapsed().as_secs_f64();
+        let picture_clock = self.clock();
+        let Denoised { latent, stopped_at } = self.denoise(worker, prompts, &request, index)?;
+        let image = self.decode(worker, &latent)?;
+        let seconds = self.seconds_since(picture_clock);
 
         self.steering.enter(Phase::Saving);
-        let saving = Instant::now();
-        let paused = self.steering.seconds_paused() - paused_before;
-        let seconds = started.elapsed().as_secs_f64() - paused;
-        let model = self.job.setup.model.name();
-        let facts = Facts { hashes: worker.hashes(&self.job.setup), setup: &self.job.setup, index, stopped_at };
-        let saved = save::save(&image, &request, &facts, &self.job.output);
-        self.summary.seconds.save += saving.elapsed().as_secs_f64();
-        if let Some(why) = saved.error.clone() {
+        let clock = self.clock();
+        let setup = &self.job.setup;
+        let facts = Facts { hashes: worker.hashes(setup), setup, index, stopped_at };
+        let Saved { file, error: save_error, parameters } = save::save(&image, &request, &facts, &self.job.output);
+        self.summary.seconds.save += self.seconds_since(clock);
+        if let Some(why) = save_error.clone() {
             worker.link.tell(Event::Notice(Some(self.job.id), Notice::NotSaved { why }));
         }
-        let shot = Shot {
-            job: self.job.id,
-            index,
-            request,
-            image: Arc::new(image),
-            file: saved.file,
-            save_error: saved.error,
-            parameters: saved.parameters,
-            model,
-            seconds,
-            stopped_at,
-        };
-        worker.link.tell(Event::Picture(self.job.id, Box::new(shot)));
+        let (job, image, model) = (self.job.id, Arc::new(image), setup.model.name());
+        let shot = Shot { job, index, request, image, file, save_error, parameters, model, seconds, stopped_at };
+        worker.link.tell(Event::Picture(job, Box::new(shot)));
         if self.job.keep_latents {
             self.summary.latents.push(latent);
         }
         self.summary.images += 1;
+        if !worker.memory.keeps_unet_after_image() {
+            self.denoiser = None;
+        }
         worker.memory.after_image();
         Ok(())
     }
@@ -195,9 +178,9 @@ impl Making<'_> {
     fn denoise(
         &mut self,
         worker: &mut Worker,
+        prompts: &Prompts,
         request: &ShotRequest,
         index: u32,
-        watch: Watch,
     ) -> Result<Denoised, Ended> {
         let [c, h, w] = self.shape;
         let mut noise = NoiseGenerator::new(request.noise, request.seed);
@@ -206,107 +189,160 @@ impl Making<'_> {
         let sigma = self.plan.init_noise_sigma();
         latent.iter_mut().for_each(|value| *value *= sigma);
 
+        let steps = self.plan.steps();
         let mut sampler = self.plan.sampler::<DiffusionError>();
+        // What the last step predicted the picture to be.
         let mut clean: Option<Vec<f32>> = None;
-        let mut checkpoint = Checkpoint::new(self.job, self.steering, index, self.plan.steps());
+        let mut checkpoint = Checkpoint::new(self.job, self.steering, index, steps);
         let mut step = 0;
-        while step < self.plan.steps() {
+        while step < steps {
             self.steering.set_can_keep(clean.is_some());
-            self.load_unet(worker, watch)?;
-            let of = self.plan.steps() as u32;
-            self.steering.enter(Phase::Denoising { step: step as u32, of });
-            let Some(denoiser) = &self.denoiser else { return Err(Ended::Cancelled) };
-            let started = Instant::now();
-            let paused_before = self.steering.seconds_paused();
-            let made = sampler.step(
-                step,
-                &mut latent,
-                &mut |input| denoiser.predict(input, watch),
-                &mut |out| noise.fill(out),
-            );
-            match made {
+            let ready = self.load_unet(worker, prompts).and_then(|()| {
+                self.steering.enter(Phase::Denoising { step: step as u32, of: steps as u32 });
+                self.with_room(worker, |memory| memory.activations(Part::Unet))
+            });
+            let (hold, denoiser) = match (ready, &self.denoiser) {
+                (Ok(hold), Some(denoiser)) => (hold, denoiser),
+                (Err(Ended::Cancelled), _) if self.keeps(&clean) => break,
+                (Err(ended), _) => return Err(ended),
+                // Waiting for room took the weights away again.
+                (Ok(_), None) => continue,
+            };
+            let clock = self.clock();
+            let mut model = |input: &ModelInput<'_>| denoiser.predict(input, self.watch);
+            let predicted = sampler.step(step, &mut latent, &mut model, &mut |out| noise.fill(out));
+            drop(hold);
+            match predicted {
                 Ok(predicted) => clean = Some(predicted),
-                Err(DiffusionError::Stopped) if self.steering.wish() == Wish::StopAndKeep => break,
-                Err(error) => return Err(from_diffusion(error, self.steering.phase(), &self.device)),
+                Err(DiffusionError::Stopped) if self.keeps(&clean) => break,
+                Err(error) => return Err(self.failed(error)),
             }
             if latent.iter().any(|value| !value.is_finite()) {
-                let error = DiffusionError::LatentNotFinite { step: step + 1 };
-                return Err(from_diffusion(error, self.steering.phase(), &self.device));
+                return Err(self.failed(DiffusionError::LatentNotFinite { step: step + 1 }));
             }
             step += 1;
-            let seconds =
-                started.elapsed().as_secs_f64() - (self.steering.seconds_paused() - paused_before);
+            let seconds = self.seconds_since(clock);
             self.summary.seconds.steps.push(seconds);
             self.show_preview(worker, clean.as_deref(), index, step as u32);
             match checkpoint.after_step(worker, step, seconds, &self.summary.seconds)? {
                 After::GoOn => {}
                 After::Keep => break,
-                After::WeightsLeave(pause) => {
+                After::Wait(pressure) => {
                     // Both holders of the weights let go: this one, and memory's.
                     self.denoiser = None;
-                    if let After::Keep = checkpoint.wait_for_room(worker, step, pause)? {
+                    if let After::Keep = checkpoint.wait_for_room(worker, step, pressure)? {
                         break;
                     }
                 }
             }
         }
-        let finished = step == self.plan.steps();
+        self.steering.set_can_keep(false);
         match clean {
             // A run that was stopped still has noise in its latent; what it predicted does not.
-            Some(clean) if !finished => Ok(Denoised { latent: clean, stopped_at: Some(step as u32) }),
+            Some(clean) if step < steps => Ok(Denoised { latent: clean, stopped_at: Some(step as u32) }),
             _ => Ok(Denoised { latent, stopped_at: None }),
         }
     }
 
+    /// Whether the person stopped the run and there is something to keep of it.
+    fn keeps(&self, clean: &Option<Vec<f32>>) -> bool {
+        clean.is_some() && self.steering.wish() == Wish::StopAndKeep
+    }
+
     /// Makes sure that the UNet is on the device, with the prompts beside it.
-    fn load_unet(&mut self, worker: &mut Worker, watch: Watch) -> Result<(), Ended> {
+    fn load_unet(&mut self, worker: &mut Worker, (positive, negative): &Prompts) -> Result<(), Ended> {
         if self.denoiser.is_some() {
             return Ok(());
         }
-        let loading = Instant::now();
-        let paused_before = self.steering.seconds_paused();
-        self.steering.enter(Phase::Loading);
-        let unet = worker
-            .memory
-            .unet(watch)
-            .map_err(|error| from_diffusion(error, self.steering.phase(), &self.device))?;
-        let (positive, negative) = &self.conditioning;
-        self.denoiser = Some(Denoiser::new(
-            unet,
-            worker.memory.device(),
-            self.precision,
-            positive,
-            negative,
-            self.job.request.cfg,
-            worker.memory.model_facts().scheduler.prediction,
-            self.shape,
-        ));
-        self.summary.seconds.load +=
-            loading.elapsed().as_secs_f64() - (self.steering.seconds_paused() - paused_before);
+        let (precision, watch) = (self.precision, self.watch);
+        let unet = self.load(worker, |memory| memory.unet(precision, watch))?;
+        let device = worker.memory.device().map_err(|error| self.failed(error))?;
+        let cfg = self.job.request.cfg;
+        let prediction = self.prediction;
+        self.denoiser =
+            Some(Denoiser::new(unet, device, precision, positive, negative, cfg, prediction, self.shape));
         Ok(())
     }
 
     /// Decodes, in a wider type if the picture is not finite in the run's own.
-    fn decode(&mut self, worker: &mut Worker, latent: &[f32], watch: Watch) -> Result<RgbImage, Ended> {
-        if !worker.memory.keeps_unet_while_decoding(self.job.request.size) {
+    fn decode(&mut self, worker: &mut Worker, latent: &[f32]) -> Result<RgbImage, Ended> {
+        if !worker.memory.keeps_unet_while_decoding() {
             self.denoiser = None;
+            worker.memory.drop_unet();
         }
         let mut last = DiffusionError::PictureNotFinite;
         for precision in worker.memory.decode_precisions(self.precision) {
             if precision != self.precision {
-                let label = precision.label();
-                worker.link.tell(Event::Notice(Some(self.job.id), Notice::DecodedAgain(label)));
+                let notice = Notice::DecodedAgain(precision.label());
+                worker.link.tell(Event::Notice(Some(self.job.id), notice));
             }
-            let decoded = worker.memory.vae(precision, watch).and_then(|vae| {
-                pipeline::decode(&vae, latent, self.shape, worker.memory.device(), precision, watch)
-            });
+            let watch = self.watch;
+            let vae = self.load(worker, |memory| memory.vae(precision, watch))?;
+            self.steering.enter(Phase::Decoding);
+            let clock = self.clock();
+            let hold = self.with_room(worker, |memory| memory.activations(Part::VaeDecoder))?;
+            let device = worker.memory.device().map_err(|error| self.failed(error))?;
+            let decoded = pipeline::decode(&vae, latent, self.shape, device, precision, watch);
+            drop(hold);
+            self.summary.seconds.decode += self.seconds_since(clock);
             match decoded {
                 Ok(image) => return Ok(image),
                 Err(error @ DiffusionError::PictureNotFinite) => last = error,
-                Err(error) => return Err(from_diffusion(error, self.steering.phase(), &self.device)),
+                Err(error) => return Err(self.failed(error)),
             }
         }
-        Err(from_diffusion(last, self.steering.phase(), &self.device))
+        Err(self.failed(last))
+    }
+
+    /// Asks memory for a part; the time it takes counts as loading.
+    fn load<T>(
+        &mut self,
+        worker: &mut Worker,
+        part: impl FnMut(&mut Keeper) -> Result<T, Refused>,
+    ) -> Result<T, Ended> {
+        self.steering.enter(Phase::Loading);
+        let clock = self.clock();
+        let loaded = self.with_room(worker, part);
+        self.summary.seconds.load += self.seconds_since(clock);
+        loaded
+    }
+
+    /// Asks memory for something, and waits for room as often as it takes.
+    fn with_room<T>(
+        &mut self,
+        worker: &mut Worker,
+        mut ask: impl FnMut(&mut Keeper) -> Result<T, Refused>,
+    ) -> Result<T, Ended> {
+        loop {
+            match ask(&mut worker.memory) {
+                Ok(given) => return Ok(given),
+                Err(Refused::Wait(pressure)) => {
+                    self.denoiser = None;
+                    let step = match self.steering.phase() {
+                        Phase::Denoising { step, .. } => step,
+                        _ => 0,
+                    };
+                    wait_for_room(worker, self.job, self.steering, step, pressure);
+                    if !matches!(self.steering.wish(), Wish::Run | Wish::Pause) {
+                        return Err(Ended::Cancelled);
+                    }
+                }
+                Err(refused) => return Err(from_refused(refused, self.steering.phase(), self.device)),
+            }
+        }
+    }
+
+    fn failed(&self, error: DiffusionError) -> Ended {
+        from_diffusion(error, self.steering.phase(), self.device)
+    }
+
+    /// A moment on a clock that stands still while the job is paused.
+    fn clock(&self) -> (Instant, f64) {
+        (Instant::now(), self.steering.seconds_paused())
+    }
+
+    fn seconds_since(&self, (moment, paused): (Instant, f64)) -> f64 {
+        moment.elapsed().as_secs_f64() - (self.steering.seconds_paused() - paused)
     }
 
     fn show_preview(&mut self, worker: &Worker, clean: Option<&[f32]>, index: u32, step: u32) {
@@ -314,7 +350,7 @@ impl Making<'_> {
         let made = self.pace.make(Instant::now(), || pipeline::preview(clean, self.shape));
         if let Some(Some(image)) = made {
             let job = self.job.id;
-            worker.link.show(super::protocol::Preview { job, image_index: index, step, image: Arc::new(image) });
+            worker.link.show(Preview { job, image_index: index, step, image: Arc::new(image) });
         }
     }
 }

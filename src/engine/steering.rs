@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 /// How long a paused engine sleeps between two looks at what it may have missed.
-pub const NAP: Duration = Duration::from_millis(100);
+pub const NAP: Duration = Duration::from_millis(250);
 
 /// One job's steering, on the engine's side.
 pub struct Steering<'a> {
@@ -69,7 +69,7 @@ impl<'a> Steering<'a> {
         }
     }
 
-    /// Waits as long as the person keeps the job paused; `meanwhile` is called about ten times a second.
+    /// Waits as long as the person keeps the job paused; `meanwhile` is called four times a second.
     pub fn wait_while_paused(&self, mut meanwhile: impl FnMut()) {
         self.wait(PauseReason::Asked, || {
             meanwhile();

@@ -1,14 +1,15 @@
 //! The engine's thread: it takes commands, does one job after another, and survives what the GPU stack may do.
 
-use super::device::{self, Probe};
+use super::device::{self, Candidate};
 use super::encodings::Encodings;
-use super::error::{Ended, from_weights};
+use super::error::Ended;
 use super::hash::Hasher;
 use super::link::Link;
 use super::protocol::{Command, DeviceStatus, Event, Job, PassedOver, Setup};
 use super::run_job;
 use crate::base::{DeviceChoice, JobError, ModelChoice, Notice, Precision, Problem, VaeChoice};
-use crate::memory::{Keeper, Model};
+use crate::diffusion::DiffusionError;
+use crate::memory::{CardId, Keeper, Model, ModelKey, Target};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -41,7 +42,7 @@ impl Worker {
             waiting: VecDeque::new(),
             memory,
             encodings: Encodings::default(),
-            hasher: Hasher::default(),
+            hasher: Hasher::new(Hasher::usual_cache()),
             status: None,
             asked_for,
             clean_asked: false,
@@ -117,7 +118,7 @@ impl Worker {
         let event = match outcome {
             Ok(Ok(summary)) => Event::Done(job.id, Box::new(summary)),
             Ok(Err(Ended::Cancelled)) => {
-                self.memory.drop_unused();
+                self.memory.tidy();
                 Event::Cancelled(job.id)
             }
             Ok(Err(Ended::Failed(error))) => {
@@ -153,7 +154,7 @@ impl Worker {
                 }
             }
             Problem::OutOfMemory { .. } => self.memory.let_everything_go(),
-            _ => self.memory.drop_unused(),
+            _ => self.memory.tidy(),
         }
     }
 
@@ -174,15 +175,19 @@ impl Worker {
         }
         self.close_device();
         self.asked_for = choice;
-        let probe: Probe = device::probe();
-        let (opened, status) = device::open(choice, &probe).map_err(|error| {
-            let (device, why) = (format!("{choice:?}"), error.to_string());
-            Ended::failed(Problem::DeviceUnavailable { device, why: why.clone() }, why)
-        })?;
-        let candidate = probe.devices.iter().find(|candidate| candidate.choice == status.choice);
-        let uuid = candidate.and_then(|candidate| candidate.uuid.clone());
-        let pci = candidate.and_then(|candidate| candidate.pci.clone());
-        self.memory.open(opened, status.choice, uuid, pci);
+        let probe = device::probe();
+        // The gauge looks first at the device that is likely to open, to tell what its context costs.
+        let likely = probe.find(choice).map(target);
+        if let Some(target) = &likely {
+            self.memory.device_opens(target);
+        }
+        let (opened, status) =
+            device::open(choice, &probe).map_err(|error| Ended::Failed(Box::new(error.into())))?;
+        let used = probe.devices.iter().find(|candidate| candidate.choice == status.choice).map(target);
+        if let Some(target) = used.filter(|used| likely.as_ref() != Some(used)) {
+            self.memory.device_opens(&target);
+        }
+        self.memory.device_opened(opened);
         for PassedOver { device, why, command } in status.passed_over.iter().cloned() {
             self.link.tell(Event::Notice(None, Notice::BetterDevice { device, why, command }));
         }
@@ -192,23 +197,26 @@ impl Worker {
     }
 
     /// Opens the checkpoint of `setup` unless it is the one in use, and says what is worth a notice about it.
-    pub fn use_model(&mut self, setup: &Setup, precision: Precision) -> Result<Vec<Notice>, Ended> {
-        if self.memory.holds(setup.into_key(precision)) {
+    pub fn use_model(&mut self, setup: &Setup, precision: Precision) -> Result<Vec<Notice>, DiffusionError> {
+        let key = ModelKey {
+            model: setup.model.clone(),
+            vae: setup.vae.clone(),
+            ema: setup.ema,
+            v_prediction: setup.v_prediction,
+            precision,
+        };
+        if self.memory.holds(&key) {
             return Ok(Vec::new());
         }
         self.encodings.clear();
-        let model = Model::open(setup.into_key(precision))
-            .map_err(|error| Ended::failed(from_weights(&error), error.to_string()))?;
-        let mut notices = model.notices();
-        if setup.model == ModelChoice::RandomSd15 {
-            notices.push(Notice::NoiseModel);
-        }
+        let model = Model::open(key)?;
+        let notices = model.notices();
         self.memory.set_model(model);
         Ok(notices)
     }
 
     /// Starts hashing the model's files, so that the hash is there by the time a picture is written.
-    pub fn tell_hash_wanted(&mut self, setup: &Setup) {
+    pub fn want_hashes(&mut self, setup: &Setup) {
         if let ModelChoice::Path(path) = &setup.model {
             self.hasher.want(path);
         }
@@ -229,6 +237,18 @@ impl Worker {
         };
         (model, vae)
     }
+}
+
+/// By what the gauge finds a device again.
+fn target(candidate: &Candidate) -> Target {
+    if candidate.choice == DeviceChoice::Cpu {
+        return Target::Cpu;
+    }
+    Target::Card(CardId {
+        uuid: candidate.uuid.as_deref().and_then(|uuid| uuid.parse().ok()),
+        pci: candidate.pci.as_deref().and_then(|pci| pci.parse().ok()),
+        name: Some(candidate.name.clone()),
+    })
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

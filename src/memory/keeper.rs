@@ -305,6 +305,11 @@ impl Keeper {
         card && budget
     }
 
+    /// Whether the UNet is still loaded for the next picture of the job.
+    pub fn keeps_unet_after_image(&self) -> bool {
+        self.parts.loaded().iter().any(|(part, _)| *part == Part::Unet)
+    }
+
     /// Lets the UNet go before decoding, where both do not fit.
     pub fn drop_unet(&mut self) {
         self.drop_parts(&[Part::Unet, Part::TextEncoder]);
@@ -343,13 +348,13 @@ impl Keeper {
 
     /// Drops what is not needed, empties the pools, and reports. Without a job nothing is needed.
     pub fn clean(&mut self) -> CleanReport {
-        let (before, pools_before) = (self.look(), self.pools());
+        let before = self.look();
         let needed = self.run.as_ref().map(|run| run.at_work);
         let plan = CleanPlan::new(&self.parts.loaded(), needed.as_slice());
         self.drop_parts(&plan.drop);
         self.clean_rule.cleaned();
         let after = self.look();
-        clean_report(before, after, (pools_before, self.pools()), &plan)
+        clean_report(before, after, &plan.keep)
     }
 
     /// Called about once a second while nothing runs.

@@ -195,7 +195,7 @@ fn compare<const D: usize>(
 ) -> Result<(), OpenError> {
     let device = candidate.label();
     let read = got.try_into_data().map_err(|error| error.to_string());
-    let got = read.and_then(|data| data.to_vec::<f32>().map_err(|error| format!("{error:?}")));
+    let got = read.and_then(|data| data.try_to_vec::<f32>().map_err(|error| format!("{error:?}")));
     let got = got.map_err(|why| OpenError::Start { device: device.clone(), why })?;
     let wrong = got.iter().zip(want).find(|(got, want)| !((**got - **want).abs() < 0.25));
     match wrong {

@@ -73,7 +73,7 @@ pub struct PlironOptions {
 /// A compiled module. Never made.
 #[derive(Clone, Debug)]
 pub struct NvptxModule {
-    pub ptx: String,
+    pub ptx: Vec<std::ffi::c_char>,
     pub entrypoint: String,
     pub ir: String,
     pub shared_memory_size: usize,
