@@ -91,7 +91,7 @@ impl Account {
         Some(Pools { in_use: state.in_use, reserved: state.in_use + state.pooled })
     }
 
-    /// The engine looks: a step boundary, or a look while paused. Scripts that count in steps go on by one.
+    /// The engine looks: a reading on which it decides. Scripts that count in steps go on by one.
     pub fn look(&self) {
         if let Some(card) = &self.0 {
             card.lock().looks += 1.0;

@@ -3,7 +3,7 @@
 //! A text file, one moment a line: time, total, and what other programs hold then. `#` begins a comment.
 //!
 //! ```text
-//! clock steps        # times count looks of the engine: step boundaries, and looks while paused; without it, seconds
+//! clock steps        # times count the engine's looks: at step boundaries, before phases, while paused; without it, seconds
 //! reserved 0.2       # kept back by the driver
 //! context 0.3        # held by this program beyond its pools
 //! ramp               # go evenly from line to line; without it, a line holds until the next
@@ -31,7 +31,7 @@ pub struct Moment {
 pub enum ScriptClock {
     #[default]
     Seconds,
-    /// The engine's looks: step boundaries, and looks while paused.
+    /// The engine's looks, each a reading on which it decides: at step boundaries, before phases, while paused.
     Steps,
 }
 

@@ -28,7 +28,7 @@ impl HostSource {
     }
 
     /// Total, available and ours from /proc; `None` where it is not there.
-    fn from_proc(&self) -> Option<(Bytes, Bytes, Option<Bytes>)> {
+    fn read_proc(&self) -> Option<(Bytes, Bytes, Option<Bytes>)> {
         let info = fs::read_to_string(self.proc_root.join("meminfo")).ok()?;
         let total = kib_field(&info, "MemTotal")?;
         // Kernels before 3.14 and some containers do not estimate it.
@@ -44,7 +44,7 @@ impl HostSource {
         Some((total, available, ours))
     }
 
-    fn from_sysinfo(&mut self) -> Option<(Bytes, Bytes, Option<Bytes>)> {
+    fn read_sysinfo(&mut self) -> Option<(Bytes, Bytes, Option<Bytes>)> {
         if self.system.is_none() {
             self.system = System::new().ok();
         }
@@ -103,7 +103,7 @@ impl Default for HostSource {
 
 impl Source for HostSource {
     fn read(&mut self) -> DeviceFigures {
-        let Some((total, available, ours)) = self.from_proc().or_else(|| self.from_sysinfo()) else {
+        let Some((total, available, ours)) = self.read_proc().or_else(|| self.read_sysinfo()) else {
             return DeviceFigures::unknown("the system does not tell its memory");
         };
         let limits = self.container_limits();
