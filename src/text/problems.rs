@@ -47,15 +47,27 @@ phrases! {
 
     // Kinds of files. English takes an article before them.
     KIND_CHECKPOINT: "{name} checkpoint", "{name} 模型";
-    KIND_LORA: "LoRA", "LoRA 文件";
-    KIND_VAE: "VAE file", "VAE 文件";
-    KIND_CONTROLNET: "ControlNet", "ControlNet 模型";
-    KIND_EMBEDDING: "textual inversion embedding", "文本反演嵌入";
+    KIND_REFINER: "SDXL refiner", "SDXL 精修模型";
     KIND_INPAINTING: "inpainting checkpoint", "局部重绘模型";
-    KIND_LFS: "Git LFS pointer", "Git LFS 指针文件";
-    KIND_HTML: "web page", "网页文件";
-    KIND_ZIP: "zip or pickle file", "zip 或 pickle 文件";
+    KIND_EDIT: "image-editing checkpoint", "图像编辑模型";
+    KIND_LORA: "LoRA", "LoRA 文件";
+    KIND_CONTROLNET: "ControlNet", "ControlNet 模型";
+    KIND_ADAPTER: "adapter", "适配器文件";
+    KIND_MOTION: "motion module", "运动模块";
+    KIND_EMBEDDING: "textual-inversion embedding", "文本反演嵌入";
+    KIND_OTHER_VAE: "VAE of another family", "其他系列的 VAE";
+    KIND_VAE: "VAE", "单独的 VAE 文件";
+    KIND_TEXT_ENCODER: "text encoder", "文本编码器";
+    KIND_UPSCALER: "upscaler", "放大模型";
+    KIND_UNKNOWN: "file of unknown kind", "未知类型的文件";
+    KIND_LFS: "Git LFS pointer", "Git LFS 指针文件，并非模型本身";
+    KIND_HTML: "HTML page", "网页文件";
+    KIND_JSON: "JSON text", "JSON 文本";
+    KIND_ZIP: "zip archive", "zip 或 pickle 格式的文件";
     KIND_GGUF: "GGUF file", "GGUF 文件";
+    KIND_HDF5: "HDF5 file", "HDF5 文件";
+    KIND_PICTURE: "picture", "图片文件";
+    KIND_PACKED: "packed archive", "压缩包";
 
     // Buttons.
     HINT_OPEN_MODEL: "Open a checkpoint", "打开模型";
@@ -150,8 +162,9 @@ pub fn hint(lang: Lang, hint: &Hint) -> String {
     fixed.get(lang).to_owned()
 }
 
-/// "This is an SDXL checkpoint. …"
+/// "This is an SDXL checkpoint. …" Inspection may have put the article there already.
 fn wrong_kind(lang: Lang, kind: &str) -> String {
+    let kind = kind.strip_prefix("a ").or_else(|| kind.strip_prefix("an ")).unwrap_or(kind);
     let kind = kind_name(lang, kind);
     match lang {
         Lang::En => WRONG_KIND.with(lang, &[("article", &article(&kind)), ("kind", &kind)]),
@@ -165,18 +178,31 @@ fn wrong_kind(lang: Lang, kind: &str) -> String {
 
 /// The kind in the language, where it is one of those known; else as inspection called it.
 fn kind_name(lang: Lang, kind: &str) -> String {
-    const KNOWN: [(&str, Phrase); 11] = [
+    /// A word that tells the kind, the telling ones first.
+    const KNOWN: [(&str, Phrase); 23] = [
+        ("inpaint", KIND_INPAINTING),
+        ("editing", KIND_EDIT),
+        ("refiner", KIND_REFINER),
         ("lora", KIND_LORA),
         ("controlnet", KIND_CONTROLNET),
-        ("inpaint", KIND_INPAINTING),
+        ("adapter", KIND_ADAPTER),
+        ("motion", KIND_MOTION),
         ("embedding", KIND_EMBEDDING),
+        ("vae of another", KIND_OTHER_VAE),
         ("vae", KIND_VAE),
+        ("text encoder", KIND_TEXT_ENCODER),
+        ("upscaler", KIND_UPSCALER),
+        ("unknown", KIND_UNKNOWN),
         ("lfs", KIND_LFS),
-        ("web page", KIND_HTML),
         ("html", KIND_HTML),
+        ("json", KIND_JSON),
         ("zip", KIND_ZIP),
         ("pickle", KIND_ZIP),
         ("gguf", KIND_GGUF),
+        ("hdf5", KIND_HDF5),
+        ("picture", KIND_PICTURE),
+        ("packed", KIND_PACKED),
+        ("archive", KIND_PACKED),
     ];
     if lang == Lang::En {
         return kind.to_owned();
@@ -185,7 +211,7 @@ fn kind_name(lang: Lang, kind: &str) -> String {
     if let Some((_, phrase)) = KNOWN.iter().find(|(word, _)| lower.contains(word)) {
         return phrase.get(lang).to_owned();
     }
-    match kind.strip_suffix(" checkpoint").or_else(|| kind.strip_suffix(" model")) {
+    match kind.strip_suffix(" checkpoint") {
         Some(name) => KIND_CHECKPOINT.with(lang, &[("name", &name)]),
         None => kind.to_owned(),
     }
@@ -264,13 +290,25 @@ mod tests {
             ("Flux checkpoint", "This is a Flux"),
             ("VAE file", "This is a VAE"),
             ("inpainting checkpoint", "This is an inpainting"),
-            ("HTML page", "This is an HTML"),
-            ("Git LFS pointer", "This is a Git"),
+            ("an HTML page", "This is an HTML page."),
+            ("a Git LFS pointer to a file of 3 bytes", "This is a Git LFS pointer to"),
+            ("a zip archive (a pickled torch checkpoint)", "This is a zip archive ("),
+            ("adapter", "This is an adapter."),
             ("", "This is a "),
         ] {
             assert!(say(Lang::En, kind).starts_with(start), "{}", say(Lang::En, kind));
         }
-        assert!(say(Lang::Zh, "inpainting checkpoint").starts_with("这是局部重绘模型。"));
+        for (kind, start) in [
+            ("SD1.5 inpainting checkpoint (9 input channels)", "这是局部重绘模型。"),
+            ("SD2 checkpoint", "这是 SD2 模型。"),
+            ("VAE of another family", "这是其他系列的 VAE。"),
+            ("LoRA", "这是 LoRA 文件。"),
+            ("textual-inversion embedding", "这是文本反演嵌入。"),
+            ("a zip archive (a pickled torch checkpoint)", "这是 zip 或 pickle 格式的文件。"),
+            ("a packed archive", "这是压缩包。"),
+        ] {
+            assert!(say(Lang::Zh, kind).starts_with(start), "{}", say(Lang::Zh, kind));
+        }
     }
 
     #[test]
