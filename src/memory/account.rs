@@ -1,6 +1,6 @@
-//! The account of what this program takes. On a real device the allocator is the judge and the account only passes; under
-//! a gauge script it plays the card: it holds what is taken, keeps in a pool what is given back, and refuses what the
-//! script leaves no room for.
+//! The account of what this program takes. On a real device the allocator is the judge and the account only passes;
+//! under a gauge script it plays the card: it holds what is taken, keeps in a pool what is given back, and refuses what
+//! the script leaves no room for.
 
 use super::reading::{DeviceFigures, Source};
 use super::{MemoryError, Pools, Script, ScriptClock};

@@ -44,7 +44,8 @@ impl CleanRule {
         due.then_some(CleanReason::EveryN)
     }
 
-    /// No job runs, for `idle` now. Once per stretch: after a clean-up nothing is left to give until something runs again.
+    /// No job runs, for `idle` now. Once per stretch: after a clean-up nothing is left to give until something runs
+    /// again.
     pub fn when_idle(&self, idle: Duration, reading: &MemoryReading, limits: &MemoryLimits) -> Option<CleanReason> {
         if !self.used {
             return None;

@@ -1,7 +1,7 @@
 //! What each phase of a run will take: weights exactly, activations by formula from sizes.
 //!
-//! The formulas count the tensors that live at the worst moment when the model runs on burn's stock operations. They take
-//! plain numbers (channels, heads, layers), so that models of any size are forecast alike. What a machine measures
+//! The formulas count the tensors that live at the worst moment when the model runs on burn's stock operations. They
+//! take plain numbers (channels, heads, layers), so that models of any size are forecast alike. What a machine measures
 //! corrects them ([`Correction`]).
 
 use crate::base::{Bytes, Precision, Size};
@@ -133,24 +133,26 @@ pub enum Attention {
 pub struct Constants {
     pub attention: Attention,
     /// Copies of the score matrix that live at once: scores and their softmax, each read from one buffer into another.
-    /// Measured with burn 0.22.1, f16, 1024×1024, CFG: 22 GB reserved less 3.55 GB weights over 2·8·16384² scores is 4.3
-    /// bytes a score: two copies of two bytes.
+    /// Measured with burn 0.22.1, f16, 1024×1024, CFG: 22 GB reserved less 3.55 GB weights over 2·8·16384² scores is
+    /// 4.3 bytes a score: two copies of two bytes.
     pub score_copies: f64,
     /// Maps around self-attention: residual, normed input, q, k, v, output, projected output.
     pub attention_maps: f64,
-    /// Maps in the gated feed-forward: residual and normed input 2, projection 8, both halves split off 4 + 4, product 4.
+    /// Maps in the gated feed-forward: residual and normed input 2, projection 8, both halves split off 4 + 4, product
+    /// 4.
     pub feed_forward_maps: f64,
-    /// Maps of a resnet's input channels: the joined input (skip and running map), its norm, and the activation of that.
+    /// Maps of a resnet's input channels: the joined input (skip and running map), its norm, and the activation of
+    /// that.
     pub resnet_input_maps: f64,
     /// Maps of a resnet's output channels: both convolutions' outputs and the shortcut.
     pub resnet_output_maps: f64,
     /// Copies in f32 of a map while its norm's statistics are taken. In f32 runs the cast is none.
     pub norm_f32_maps: f64,
-    /// Patches that a convolution lays out before it multiplies, in input maps: 9 where the device does im2col (the CPU),
-    /// none where the product gathers them itself.
+    /// Patches that a convolution lays out before it multiplies, in input maps: 9 where the device does im2col (the
+    /// CPU), none where the product gathers them itself.
     pub patch_maps: f64,
-    /// What the pools' pages and row padding add to all of it. Pages grow with the largest allocation, so what a page has
-    /// left over is lost.
+    /// What the pools' pages and row padding add to all of it. Pages grow with the largest allocation, so what a page
+    /// has left over is lost.
     pub pool_slack: f64,
     /// Small tensors, workspaces of the kernels, the sampler's latents.
     pub floor: Bytes,

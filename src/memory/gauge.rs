@@ -56,19 +56,20 @@ pub struct Known {
     pub pools: Option<Pools>,
     /// What is ours beyond the pools, as of the last moment when both kinds of figures were fresh.
     pub context: Option<Bytes>,
-    /// What others held at the last step boundary, while a job runs. Only used where the driver does not count by program.
+    /// What others held at the last step boundary, while a job runs. Only used where the driver does not count by
+    /// program.
     pub others: Option<Bytes>,
 }
 
 /// Joins the two kinds of figures into parts that add up to the total.
 ///
-/// They are of different times, so they can disagree. Nothing is ever negative, since each part is cut from what is left
-/// of the whole: first free, then reserved, then ours, and others are the rest. Within ours the driver's figure is the
-/// newer one and wins. What ours has grown by since the boundary is counted as in use (tensors of the running step);
-/// what it has shrunk by is taken from the pools.
+/// They are of different times, so they can disagree. Nothing is ever negative, since each part is cut from what is
+/// left of the whole: first free, then reserved, then ours, and others are the rest. Within ours the driver's figure is
+/// the newer one and wins. What ours has grown by since the boundary is counted as in use (tensors of the running
+/// step); what it has shrunk by is taken from the pools.
 ///
-/// Where the driver does not count by program, ours is pools + context. Then growth since the boundary could be anybody's;
-/// during a job it is taken as ours, else as others'.
+/// Where the driver does not count by program, ours is pools + context. Then growth since the boundary could be
+/// anybody's; during a job it is taken as ours, else as others'.
 pub fn combine(figures: &DeviceFigures, known: &Known) -> MemoryReading {
     let mut reading = MemoryReading {
         total: figures.total,
@@ -177,8 +178,8 @@ struct State {
 }
 
 impl Gauge {
-    /// Starts reading `source`. Each reading goes into `out`; `wake` is called from the gauge's and the engine's thread,
-    /// and only when a reading differs visibly from the one told of before.
+    /// Starts reading `source`. Each reading goes into `out`; `wake` is called from the gauge's and the engine's
+    /// thread, and only when a reading differs visibly from the one told of before.
     pub fn start(
         source: Box<dyn Source>,
         rates: Rates,
@@ -237,8 +238,8 @@ impl Gauge {
         };
     }
 
-    /// A step boundary: the pools' figures as they are now, and a fresh reading with them. `None` where the device has no
-    /// pools or does not tell.
+    /// A step boundary: the pools' figures as they are now, and a fresh reading with them. `None` where the device has
+    /// no pools or does not tell.
     pub fn boundary(&self, pools: Option<Pools>) -> MemoryReading {
         let figures = lock(&self.shared.source).read();
         {

@@ -1,4 +1,5 @@
-//! Every decision about memory, and no others: what is read, what a run will need, what is kept, when to wait or refuse.
+//! Every decision about memory, and no others: what is read, what a run will need, what is kept,
+//! when to wait or refuse.
 
 pub mod account;
 pub mod cleanup;

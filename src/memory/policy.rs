@@ -1,12 +1,12 @@
 //! The rules: a reading, a need and the limits become a verdict. Pure: no device, no clock, no thread.
 //!
-//! The 90 % rule looks at the whole card, by whomever it is used. The budget looks at this program alone. Both go down the
-//! same ladder: empty our pools, drop parts that are not in use, read again. The engine carries out one verdict, reads,
-//! and asks again; no rung is given twice before a verdict lets the run go on, so asking always ends.
+//! The 90 % rule looks at the whole card, by whomever it is used. The budget looks at this program alone. Both go down
+//! the same ladder: empty our pools, drop parts that are not in use, read again. The engine carries out one verdict,
+//! reads, and asks again; no rung is given twice before a verdict lets the run go on, so asking always ends.
 //!
-//! Thresholds differ for going down and coming back. A run waits once the card is at the limit, and goes on only when all
-//! that its rest needs fits below the limit with a tenth of that need to spare. What a pause really gave back counts as
-//! need where it is more than forecast: otherwise our own return could be what passes the limit again.
+//! Thresholds differ for going down and coming back. A run waits once the card is at the limit, and goes on only when
+//! all that its rest needs fits below the limit with a tenth of that need to spare. What a pause really gave back
+//! counts as need where it is more than forecast: otherwise our own return could be what passes the limit again.
 
 use super::{Part, Refusal};
 use crate::base::choice::MemoryLimits;
@@ -14,11 +14,11 @@ use crate::base::{Bytes, MemoryReading, Size};
 
 /// Room beyond its need that a waiting run asks for, as a share of that need.
 const ROOM: f64 = 0.10;
-/// By what share of the card use may still rise after the person, or a warning, let the run go on over the limit. A need
-/// of at most this much is small: pausing for it gives nobody anything.
+/// By what share of the card use may still rise after the person, or a warning, let the run go on over the limit. A
+/// need of at most this much is small: pausing for it gives nobody anything.
 const HOLD: f64 = 0.02;
-/// So many readings in a row must show room before a waiting run loads its weights again. A single dip of another program
-/// is not worth the load.
+/// So many readings in a row must show room before a waiting run loads its weights again. A single dip of another
+/// program is not worth the load.
 const SETTLED: u32 = 2;
 
 /// What to do next.

@@ -3,8 +3,8 @@
 //! A text file, one moment a line: time, total, and what other programs hold then. `#` begins a comment.
 //!
 //! ```text
-//! clock steps        # times count the engine's looks: at step boundaries, before phases, while paused; without it, seconds
-//! reserved 0.2       # kept back by the driver
+//! clock steps        # times count the engine's looks: at step boundaries, before phases, while paused; without it,
+//! seconds reserved 0.2       # kept back by the driver
 //! context 0.3        # held by this program beyond its pools
 //! ramp               # go evenly from line to line; without it, a line holds until the next
 //! loop 20            # after this time, begin again

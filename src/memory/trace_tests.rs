@@ -1,4 +1,5 @@
-//! Whole runs under gauge scripts: account, gauge and policy together, called in the order in which the engine calls them.
+//! Whole runs under gauge scripts: account, gauge and policy together, called in the order in which the engine calls
+//! them.
 
 use super::{Account, Gauge, MemoryError, Need, Part, Policy, Rates, Script, Verdict, Waiting};
 use crate::base::choice::MemoryLimits;
@@ -111,7 +112,8 @@ fn a_roomy_card_is_no_event() {
 
 #[test]
 fn the_rungs_are_enough_where_little_is_missing() {
-    // Limit 7372.8 MiB. From look 3 on, 5150 + 3200 is over it and 5150 + 2200 is not: each step the pool goes, no more.
+    // Limit 7372.8 MiB. From look 3 on, 5150 + 3200 is over it and 5150 + 2200 is not: each step the pool goes, no
+    // more.
     let seen = play("clock steps\n0 8 1\n3 8 4850MiB\n", MemoryLimits::default(), NEVER);
     let emptied = (3..=10).map(Seen::Emptied).chain([Seen::Done]).collect::<Vec<_>>();
     assert_eq!(seen, emptied);
@@ -119,7 +121,8 @@ fn the_rungs_are_enough_where_little_is_missing() {
 
 #[test]
 fn a_pause_waits_for_room_and_the_rest_of_the_run_follows() {
-    // Limit 7372.8 MiB: 5500 + 2000 of weights are over it even without the pool and the VAE. From look 9 on there is room.
+    // Limit 7372.8 MiB: 5500 + 2000 of weights are over it even without the pool and the VAE. From look 9 on there is
+    // room.
     let script = "clock steps\n0 8 1\n4 8 5500MiB\n9 8 1\n";
     let seen = play(script, MemoryLimits::default(), NEVER);
     let want = [Seen::Emptied(4), Seen::Dropped(4), Seen::Paused(4), Seen::Resumed(6), Seen::Done];

@@ -49,7 +49,8 @@ impl AmdgpuSource {
         let count = found.len();
         let chosen = match card.pci {
             Some(_) => found.into_iter().find(|(_, pci)| *pci == card.pci),
-            // A UUID is NVIDIA's: a card known by it is not looked for here. Without any key, only a single card is sure.
+            // A UUID is NVIDIA's: a card known by it is not looked for here. Without any key, only a single card is
+            // sure.
             None if card.uuid.is_none() && count == 1 && card.name.as_deref().is_none_or(is_amd_name) => found.pop(),
             None => None,
         };

@@ -81,8 +81,8 @@ impl HostSource {
         limits
     }
 
-    /// Reads a group and all above it: each limits what is below. Inside a container the path may be the host's, of which
-    /// only the root is visible; what is not there is passed over.
+    /// Reads a group and all above it: each limits what is below. Inside a container the path may be the host's, of
+    /// which only the root is visible; what is not there is passed over.
     fn walk(&self, root: &Path, path: &str, names: &Names) -> Vec<Limit> {
         let inner = Path::new(path.trim_start_matches('/'));
         // ".." names what lies outside of a container's own view.

@@ -98,8 +98,8 @@ pub struct CardId {
     pub name: Option<String>,
 }
 
-/// Opens the best source for a device. Call it before the device itself is opened, so that what our context costs can be
-/// told from what was there before.
+/// Opens the best source for a device. Call it before the device itself is opened, so that what our context costs can
+/// be told from what was there before.
 pub fn open(target: &Target) -> Box<dyn Source> {
     let card = match target {
         Target::Cpu => return Box::new(HostSource::new()),
