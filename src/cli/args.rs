@@ -1,0 +1,538 @@
+//! What the command line accepts: commands, options, their words of help, and their checks.
+//!
+//! Everything that can be wrong with an option by itself is found here, before anything is opened; clap then ends the
+//! program with code 2. Help texts are English; what is said while running is in `text`.
+
+use crate::base::choice::MemoryLimits;
+use crate::base::request::draw_seed;
+use crate::base::{
+    Bytes, DeviceChoice, ImageFormat, ModelChoice, NoiseSource, OutputPlan, Precision, SamplerKind, ScheduleKind,
+    ShotRequest, Size, VaeChoice,
+};
+use crate::engine::names::DEFAULT_PATTERN;
+use crate::engine::protocol::Setup;
+use crate::engine::save::format_of;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A virtual photo studio: Stable Diffusion 1.5 portraits on your own card, with every byte of memory in sight.
+///
+/// Without a command the window opens.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "softbox", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub window: WindowArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  softbox                                             open the window
+  softbox devices                                     what can calculate here, and what is missing
+  softbox generate --model sd15.safetensors --prompt \"portrait, soft light\"
+  softbox generate --model random-sd15 --steps 20 --json
+
+Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 not enough memory, 5 device failed, 130 interrupted.";
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Make pictures without a window
+    Generate(Box<GenerateArgs>),
+    /// Say what a checkpoint, a VAE or a picture holds, without loading it
+    Inspect(InspectArgs),
+    /// List the devices, which can be used, and what the others lack
+    Devices(DevicesArgs),
+    /// Say what of the device's memory is used, and by whom
+    Memory(MemoryArgs),
+    /// Make the same picture several times and say where the time goes
+    Bench(Box<BenchArgs>),
+}
+
+/// What the window opens with. Whatever is not given is as it was last time.
+#[derive(Clone, Debug, Default, Args)]
+pub struct WindowArgs {
+    /// Checkpoint: a .safetensors file, a diffusers folder, or random-sd15
+    #[arg(long, value_name = "PATH", value_parser = model)]
+    pub model: Option<ModelChoice>,
+    /// Separate VAE, in place of the checkpoint's own
+    #[arg(long, value_name = "PATH")]
+    pub vae: Option<PathBuf>,
+    /// Folder for finished pictures
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// auto, cuda, cuda:N, vulkan, vulkan:N or cpu
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    pub device: Option<DeviceChoice>,
+    /// Type of weights and activations
+    #[arg(long, value_name = "TYPE", value_parser = dtypes())]
+    pub dtype: Option<Precision>,
+    /// Ceiling for this program's memory, such as 4GiB
+    #[arg(long, value_name = "SIZE")]
+    pub memory_budget: Option<Bytes>,
+    /// Pause when the card is this full, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub pause_at: Option<f64>,
+    /// Times and figures to use in place of the device's own memory readings, for tests
+    #[arg(long, value_name = "FILE")]
+    pub gauge_script: Option<PathBuf>,
+    /// Language of the window
+    #[arg(long, value_enum)]
+    pub lang: Option<LangArg>,
+}
+
+/// The model, and where and how it runs.
+#[derive(Clone, Debug, Args)]
+pub struct SetupArgs {
+    /// Checkpoint: a .safetensors file, a diffusers folder, or random-sd15 (random weights at full size: noise)
+    #[arg(long, value_name = "PATH", value_parser = model)]
+    pub model: ModelChoice,
+    /// Separate VAE, in place of the checkpoint's own
+    #[arg(long, value_name = "PATH")]
+    pub vae: Option<PathBuf>,
+    /// auto, cuda, cuda:N, vulkan, vulkan:N or cpu
+    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "auto")]
+    pub device: DeviceChoice,
+    /// Type of weights and activations; auto is f16 on a card that has it, else f32
+    #[arg(long, value_name = "TYPE", value_parser = dtypes(), default_value = "auto")]
+    pub dtype: Precision,
+    /// Take the checkpoint's averaged (EMA) weights where it has both
+    #[arg(long)]
+    pub ema: bool,
+    /// The checkpoint predicts v, whatever its files say; --v-prediction=false says it does not
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub v_prediction: Option<bool>,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+/// Limits on memory, and the script for tests.
+#[derive(Clone, Debug, Args)]
+pub struct LimitArgs {
+    /// Ceiling for this program's memory, such as 4GiB
+    #[arg(long, value_name = "SIZE")]
+    pub memory_budget: Option<Bytes>,
+    /// Pause when the card is this full, in percent (50 to 98)
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "90")]
+    pub pause_at: f64,
+    /// Times and figures to use in place of the device's own memory readings, for tests
+    #[arg(long, value_name = "FILE")]
+    pub gauge_script: Option<PathBuf>,
+}
+
+/// What one picture is made from.
+#[derive(Clone, Debug, Args)]
+pub struct RequestArgs {
+    /// What to see, with weights such as (soft light:1.2)
+    #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    pub prompt: String,
+    /// What not to see
+    #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    pub negative: String,
+    /// Steps from noise to picture, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub steps: u32,
+    /// How closely to follow the prompt, 1 to 30; 1 is without guidance, in half the time
+    #[arg(long, value_name = "X", default_value_t = 7.0)]
+    pub cfg: f32,
+    /// Width and height, multiples of 8
+    #[arg(long, value_name = "WxH", default_value = "512x768")]
+    pub size: Size,
+    /// Seed of the first picture; -1 draws one
+    #[arg(long, value_name = "N", value_parser = seed, default_value = "-1", allow_hyphen_values = true)]
+    pub seed: Seed,
+    /// Family of noise: gpu as A1111's default, cpu as diffusers and ComfyUI
+    #[arg(long, value_name = "FAMILY", value_parser = rngs(), default_value = "gpu")]
+    pub rng: NoiseSource,
+    #[arg(long, value_name = "NAME", value_parser = samplers(), default_value = "dpmpp-2m")]
+    /// How the noise is taken away
+    pub sampler: SamplerKind,
+    /// Which noise levels are visited; without it the sampler's own
+    #[arg(long, value_name = "NAME", value_parser = schedules())]
+    pub schedule: Option<ScheduleKind>,
+    /// Text encoder's layer, counted from the last; 2 for many illustration models
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub clip_skip: u32,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct GenerateArgs {
+    #[command(flatten)]
+    pub setup: SetupArgs,
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// How many pictures; each has the next seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub count: u32,
+    /// A file to write to, or a folder, where no file is ever overwritten
+    #[arg(long, value_name = "FILE|DIR", default_value = ".")]
+    pub out: PathBuf,
+    /// Format of pictures written to a folder
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub output_format: Option<FormatArg>,
+    /// Also write the final latents, f32 [n, 4, h, w]
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub save_latents: Option<PathBuf>,
+    #[command(flatten)]
+    pub say: SayArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub setup: SetupArgs,
+    #[command(flatten)]
+    pub request: RequestArgs,
+    /// How many runs after the first, which also loads
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+    #[command(flatten)]
+    pub say: SayArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    /// A .safetensors file, a diffusers folder, or a picture with its settings inside
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub say: SayArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct DevicesArgs {
+    /// Only look; do not open each device for a first small product
+    #[arg(long)]
+    pub quick: bool,
+    #[command(flatten)]
+    pub say: SayArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct MemoryArgs {
+    /// auto, cuda, cuda:N, vulkan, vulkan:N or cpu
+    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "auto")]
+    pub device: DeviceChoice,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub say: SayArgs,
+}
+
+/// How to say it.
+#[derive(Clone, Debug, Args)]
+pub struct SayArgs {
+    /// One JSON object on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// No progress and no notes, only results and errors
+    #[arg(long)]
+    pub quiet: bool,
+    /// Language of what is said; without it the system's
+    #[arg(long, value_enum)]
+    pub lang: Option<LangArg>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LangArg {
+    /// English
+    En,
+    /// Simplified Chinese
+    Zh,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    Png,
+    #[value(alias = "jpg")]
+    Jpeg,
+    Webp,
+}
+
+impl From<FormatArg> for ImageFormat {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Png => ImageFormat::Png,
+            FormatArg::Jpeg => ImageFormat::Jpeg,
+            FormatArg::Webp => ImageFormat::Webp,
+        }
+    }
+}
+
+/// A seed as typed: `None` is to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(pub Option<u64>);
+
+impl SetupArgs {
+    pub fn setup(&self) -> Setup {
+        Setup {
+            model: self.model.clone(),
+            vae: self.vae.clone().map_or(VaeChoice::Automatic, VaeChoice::Path),
+            device: self.device,
+            precision: self.dtype,
+            v_prediction: self.v_prediction,
+            ema: self.ema,
+        }
+    }
+}
+
+impl LimitArgs {
+    pub fn limits(&self) -> MemoryLimits {
+        MemoryLimits { pause_at: self.pause_at, budget: self.memory_budget, ..MemoryLimits::default() }
+    }
+}
+
+impl RequestArgs {
+    /// The request, not yet checked as a whole. A seed of −1 is drawn here.
+    pub fn request(&self, count: u32) -> ShotRequest {
+        ShotRequest {
+            prompt: self.prompt.clone(),
+            negative: self.negative.clone(),
+            steps: self.steps,
+            cfg: self.cfg,
+            size: self.size,
+            sampler: self.sampler,
+            schedule: self.schedule.unwrap_or_else(|| self.sampler.default_schedule()),
+            seed: self.seed.0.unwrap_or_else(draw_seed),
+            noise: self.rng,
+            clip_skip: self.clip_skip,
+            count,
+        }
+    }
+}
+
+impl GenerateArgs {
+    /// Where pictures go: a folder if it is one, ends like one, or has no ending; else a file, by its ending.
+    pub fn output(&self) -> Result<OutputPlan, String> {
+        let format = self.output_format.map(ImageFormat::from);
+        let looks_like_folder = self.out.to_string_lossy().ends_with(['/', '\\']) || self.out.extension().is_none();
+        if self.out.is_dir() || looks_like_folder {
+            let format = format.unwrap_or_default();
+            return Ok(OutputPlan::Folder { folder: self.out.clone(), pattern: DEFAULT_PATTERN.to_owned(), format });
+        }
+        let shown = self.out.display();
+        match (format_of(&self.out), format) {
+            (None, _) => Err(format!("--out {shown}: a picture's file ends in .png, .jpg or .webp, a folder in /")),
+            (Some(by_name), Some(asked)) if by_name != asked => {
+                Err(format!("--out {shown} and --output-format {} contradict each other", asked.extension()))
+            }
+            _ => Ok(OutputPlan::File(self.out.clone())),
+        }
+    }
+}
+
+fn model(text: &str) -> Result<ModelChoice, String> {
+    match text {
+        "" => Err("a path is missing".to_owned()),
+        "random-sd15" => Ok(ModelChoice::RandomSd15),
+        path => Ok(ModelChoice::Path(path.into())),
+    }
+}
+
+fn device(text: &str) -> Result<DeviceChoice, String> {
+    let wrong = || "it is auto, cuda, cuda:N, vulkan, vulkan:N or cpu".to_owned();
+    let (name, number) = text.split_once(':').map_or((text, None), |(name, number)| (name, Some(number)));
+    let number: Option<usize> = number.map(|number| number.parse().map_err(|_| wrong())).transpose()?;
+    match (name.to_ascii_lowercase().as_str(), number) {
+        ("auto", None) => Ok(DeviceChoice::Auto),
+        ("cpu", None) => Ok(DeviceChoice::Cpu),
+        ("cuda", number) => Ok(DeviceChoice::Cuda(number.unwrap_or(0))),
+        ("vulkan", number) => Ok(DeviceChoice::Vulkan(number.unwrap_or(0))),
+        _ => Err(wrong()),
+    }
+}
+
+/// Unsigned 64-bit, never through a float. Any other negative number than −1 is refused.
+fn seed(text: &str) -> Result<Seed, String> {
+    match text {
+        "-1" => Ok(Seed(None)),
+        text => text.parse().map(|seed| Seed(Some(seed))).map_err(|_| format!("a seed is 0 to {}, or -1", u64::MAX)),
+    }
+}
+
+/// "90", "90%" or "0.9" → 0.9.
+fn percent(text: &str) -> Result<f64, String> {
+    let wrong = || "it is 50 to 98, in percent".to_owned();
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| wrong())?;
+    let share = if number <= 1.0 { number } else { number / 100.0 };
+    if (0.5..=0.98).contains(&share) { Ok(share) } else { Err(wrong()) }
+}
+
+/// A parser for one of these names, listed in the help and in the error.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.iter().map(|&one| name(one))).try_map(move |text| {
+        let found = all.iter().copied().find(|&one| name(one) == text);
+        found.ok_or_else(|| std::io::Error::other(text))
+    })
+}
+
+fn samplers() -> impl TypedValueParser<Value = SamplerKind> {
+    one_of(&SamplerKind::ALL, SamplerKind::cli_name)
+}
+
+fn schedules() -> impl TypedValueParser<Value = ScheduleKind> {
+    one_of(&ScheduleKind::ALL, ScheduleKind::cli_name)
+}
+
+fn dtypes() -> impl TypedValueParser<Value = Precision> {
+    one_of(&[Precision::Auto, Precision::F32, Precision::F16, Precision::Bf16], Precision::label)
+}
+
+fn rngs() -> impl TypedValueParser<Value = NoiseSource> {
+    one_of(&[NoiseSource::Gpu, NoiseSource::Cpu], |source| match source {
+        NoiseSource::Gpu => "gpu",
+        NoiseSource::Cpu => "cpu",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn generate(extra: &[&str]) -> Result<GenerateArgs, clap::Error> {
+        let words = ["softbox", "generate", "--model", "m.safetensors"].iter().chain(extra);
+        Cli::try_parse_from(words).map(|cli| match cli.command {
+            Some(Command::Generate(args)) => *args,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn the_definitions_hold() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_the_window_opens_with_what_is_given() {
+        let cli = Cli::try_parse_from(["softbox"]).unwrap();
+        assert!(cli.command.is_none() && cli.window.model.is_none());
+        let words = ["softbox", "--model", "m", "--out", "o", "--lang", "zh", "--device", "cpu"];
+        let window = Cli::try_parse_from(words).unwrap().window;
+        assert_eq!(window.model, Some(ModelChoice::Path("m".into())));
+        assert_eq!((window.lang, window.device), (Some(LangArg::Zh), Some(DeviceChoice::Cpu)));
+    }
+
+    #[test]
+    fn the_defaults_are_the_studios() {
+        let args = generate(&["--seed", "7"]).unwrap();
+        assert_eq!(args.request.request(args.count), ShotRequest { seed: 7, ..ShotRequest::default() });
+        assert_eq!(args.setup.limits.limits(), MemoryLimits::default());
+        let setup = args.setup.setup();
+        assert_eq!(
+            (setup.vae, setup.device, setup.precision),
+            (VaeChoice::Automatic, DeviceChoice::Auto, Precision::Auto)
+        );
+        assert_eq!((setup.v_prediction, setup.ema), (None, false));
+    }
+
+    #[test]
+    fn every_option_reaches_the_request() {
+        let args = generate(&[
+            "--prompt",
+            "-a cat",
+            "--negative",
+            "--no",
+            "--steps",
+            "3",
+            "--cfg",
+            "1.5",
+            "--size",
+            "64x128",
+            "--seed",
+            "18446744073709551615",
+            "--rng",
+            "cpu",
+            "--sampler",
+            "dpmpp-2m-sde",
+            "--schedule",
+            "exponential",
+            "--clip-skip",
+            "2",
+            "--count",
+            "4",
+            "--device",
+            "vulkan:1",
+            "--dtype",
+            "bf16",
+            "--memory-budget",
+            "4GiB",
+            "--pause-at",
+            "80%",
+            "--ema",
+            "--v-prediction",
+            "--vae",
+            "v.safetensors",
+        ])
+        .unwrap();
+        let request = args.request.request(args.count);
+        assert_eq!((request.prompt.as_str(), request.negative.as_str()), ("-a cat", "--no"));
+        assert_eq!((request.steps, request.cfg, request.seed, request.count), (3, 1.5, u64::MAX, 4));
+        assert_eq!((request.sampler, request.schedule), (SamplerKind::Dpmpp2mSde, ScheduleKind::Exponential));
+        assert_eq!((request.noise, request.clip_skip), (NoiseSource::Cpu, 2));
+        let setup = args.setup.setup();
+        assert_eq!((setup.device, setup.precision), (DeviceChoice::Vulkan(1), Precision::Bf16));
+        assert_eq!((setup.ema, setup.v_prediction), (true, Some(true)));
+        let limits = args.setup.limits.limits();
+        assert_eq!((limits.budget, limits.pause_at), (Some(Bytes::gib(4)), 0.8));
+    }
+
+    #[test]
+    fn a_sampler_without_a_schedule_takes_its_own() {
+        for sampler in SamplerKind::ALL {
+            let args = generate(&["--sampler", sampler.cli_name(), "--steps", "20"]).unwrap();
+            assert!(args.request.request(1).check().is_ok(), "{sampler:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_hold_is_refused_with_code_2_and_says_what_would() {
+        for (words, says) in [
+            (vec!["--seed", "-2"], "-1"),
+            (vec!["--seed", "1.5"], "seed"),
+            (vec!["--size", "500x500"], "multiples of 8"),
+            (vec!["--device", "tpu"], "vulkan:N"),
+            (vec!["--device", "cuda:x"], "cuda:N"),
+            (vec!["--sampler", "euler_a"], "euler-a"),
+            (vec!["--dtype", "f64"], "bf16"),
+            (vec!["--memory-budget", "lots"], "4GiB"),
+            (vec!["--pause-at", "20"], "50 to 98"),
+            (vec!["--nonsense"], "--nonsense"),
+        ] {
+            let error = generate(&words).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{words:?}");
+            assert!(error.to_string().contains(says), "{words:?} says {error}");
+        }
+        let error = Cli::try_parse_from(["softbox", "generate"]).unwrap_err();
+        assert!(error.to_string().contains("--model"), "{error}");
+    }
+
+    #[test]
+    fn files_and_folders_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let dotted = dir.path().join("v1.5");
+        std::fs::create_dir(&dotted).unwrap();
+        let plan = |out: &str, more: &[&str]| generate(&[&["--out", out], more].concat()).unwrap().output();
+        assert_eq!(plan("a.PNG", &[]), Ok(OutputPlan::File("a.PNG".into())));
+        assert_eq!(plan("a.jpg", &["--output-format", "jpeg"]), Ok(OutputPlan::File("a.jpg".into())));
+        assert!(plan("a.png", &["--output-format", "webp"]).is_err());
+        assert!(plan("a.tiff", &[]).is_err_and(|error| error.contains(".webp")));
+        for folder in ["pictures", "v2.1/", ".", dotted.to_str().unwrap()] {
+            let made = plan(folder, &["--output-format", "webp"]).unwrap();
+            let OutputPlan::Folder { format, .. } = made else { panic!("{folder} became {made:?}") };
+            assert_eq!(format, ImageFormat::Webp);
+        }
+    }
+
+    #[test]
+    fn v_prediction_is_a_switch_with_both_ways() {
+        let read = |words: &[&str]| generate(words).unwrap().setup.v_prediction;
+        assert_eq!(read(&["--v-prediction", "--ema"]), Some(true));
+        assert_eq!(read(&["--v-prediction=false"]), Some(false));
+    }
+}

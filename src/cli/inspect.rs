@@ -1,0 +1,131 @@
+//! `softbox inspect`: what a checkpoint, a VAE or a picture holds, told by its content before anything is loaded.
+
+use super::args::InspectArgs;
+use super::{Exit, Voice};
+use crate::base::{JobError, Notice, Problem, parameters};
+use crate::diffusion::config::PredictionType;
+use crate::diffusion::weights::inspect::KeyList;
+use crate::diffusion::weights::{Inspection, inspect};
+use crate::engine::metadata::{self, ReadError};
+use crate::engine::problem_of_weights;
+use crate::text::{cli, figures, notices};
+use serde_json::{Map, Value, json};
+
+pub fn run(args: &InspectArgs) -> Exit {
+    let voice = Voice::new(&args.say);
+    if !args.file.exists() {
+        return voice.fail(&JobError::new(Problem::FileUnreadable { path: args.file.clone() }, ""));
+    }
+    if args.file.is_file() {
+        match metadata::read_parameters(&args.file) {
+            Ok(text) => return picture(text.as_deref(), args, voice),
+            Err(ReadError::NotAPicture) => {}
+            Err(error) => {
+                let values: [(&str, &dyn std::fmt::Display); 2] = [("file", &args.file.display()), ("why", &error)];
+                return voice.refuse(Exit::Input, &cli::CANNOT_READ.with(voice.lang, &values));
+            }
+        }
+    }
+    match inspect(&args.file) {
+        Ok(found) => {
+            say(&found, voice);
+            voice.object(&described(&found));
+            Exit::Done
+        }
+        Err(error) => voice.fail(&JobError::new(problem_of_weights(&error), error.to_string())),
+    }
+}
+
+/// A picture shows its settings as they are written; as JSON also field by field.
+fn picture(text: Option<&str>, args: &InspectArgs, voice: Voice) -> Exit {
+    match text {
+        Some(text) => voice.line(text),
+        None => voice.line(&cli::NO_SETTINGS_IN.with(voice.lang, &[("file", &args.file.display())])),
+    }
+    let read = text.map(parameters::read);
+    let settings = read.map(|read| {
+        json!({
+            "prompt": read.prompt,
+            "negative": read.negative,
+            "steps": read.steps,
+            "cfg": read.cfg,
+            "width": read.size.map(|size| size.width()),
+            "height": read.size.map(|size| size.height()),
+            "sampler": read.sampler.map(|sampler| sampler.cli_name()),
+            "schedule": read.schedule.map(|schedule| schedule.cli_name()),
+            "seed": read.seed,
+            "rng": read.noise,
+            "clip_skip": read.clip_skip,
+            "model": read.facts.model,
+            "model_hash": read.facts.model_hash,
+            "other": read.rest.into_iter().map(|(key, value)| (key, json!(value))).collect::<Map<String, Value>>(),
+        })
+    });
+    voice.object(&json!({ "file": args.file, "kind": "picture", "parameters": text, "settings": settings }));
+    Exit::Done
+}
+
+fn say(found: &Inspection, voice: Voice) {
+    let lang = voice.lang;
+    voice.line(&found.family.to_string());
+    let tensors: [(&str, &dyn std::fmt::Display); 2] = [("count", &found.tensors), ("size", &found.stored)];
+    voice.line(&cli::FILE_TENSORS.with(lang, &tensors));
+    for part in &found.parts {
+        let counted: [(&str, &dyn std::fmt::Display); 2] = [("count", &part.tensors), ("size", &part.stored)];
+        voice.line(&format!("  {}", figures::pair(lang, part.kind, cli::FILE_TENSORS.with(lang, &counted))));
+        for name in part.missing.first.iter().chain(&part.misshapen.first) {
+            voice.line(&format!("    ! {name}"));
+        }
+    }
+    if found.family.is_sd1() && found.unet.is_some() {
+        voice.line(if found.has_vae { cli::HAS_VAE } else { cli::CLI_NO_VAE }.get(lang));
+    }
+    if let Some(vae) = &found.suggested_vae {
+        voice.line(&notices::notice(lang, &Notice::VaeTaken(vae.clone())));
+    }
+    if found.prediction == PredictionType::V {
+        voice.line(&notices::notice(lang, &Notice::VPrediction));
+    }
+    if let Some(first) = found.unknown.first.first() {
+        let notice = Notice::UnknownTensors { count: found.unknown.count, first: first.clone() };
+        voice.line(&notices::notice(lang, &notice));
+    }
+}
+
+fn described(found: &Inspection) -> Value {
+    let keys = |list: &KeyList| json!({ "count": list.count, "first": list.first });
+    let parts: Vec<Value> = found
+        .parts
+        .iter()
+        .map(|part| {
+            json!({
+                "part": part.kind.label(),
+                "tensors": part.tensors,
+                "values": part.values,
+                "bytes": part.stored.0,
+                "missing": keys(&part.missing),
+                "misshapen": keys(&part.misshapen),
+            })
+        })
+        .collect();
+    let types: Map<String, Value> =
+        found.dtypes.iter().map(|(dtype, count)| (dtype.to_string(), json!(count))).collect();
+    json!({
+        "file": found.path,
+        "kind": found.family.label(),
+        "folder": found.is_folder,
+        "tensors": found.tensors,
+        "bytes": found.stored.0,
+        "types": types,
+        "parts": parts,
+        "has_vae": found.has_vae,
+        "suggested_vae": found.suggested_vae,
+        "prediction": match found.prediction {
+            PredictionType::Epsilon => "epsilon",
+            PredictionType::V => "v",
+        },
+        "ignored": found.ignored,
+        "unknown": keys(&found.unknown),
+        "metadata": found.metadata,
+    })
+}

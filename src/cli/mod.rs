@@ -1,0 +1,212 @@
+//! The command line: the same engine as the window's, without a window.
+//!
+//! [`parse`] turns arguments into a [`Mode`], [`run`] does a command and gives its exit code. One file a command;
+//! `follow` steers a job from Ctrl+C and shows its progress, `report` makes the JSON. Called by `main`.
+
+mod args;
+mod bench;
+mod devices;
+mod follow;
+mod generate;
+mod inspect;
+mod memory;
+mod report;
+
+pub use args::{Cli, Command, LangArg, WindowArgs};
+
+use crate::base::{JobError, Lang, Problem};
+use crate::text::{cli, problems};
+use args::SayArgs;
+use clap::Parser;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What the program was started for.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    Window(Box<WindowArgs>),
+    Command(Command),
+}
+
+/// How a command ended, as scripts see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Done = 0,
+    /// A fault of the program itself.
+    Internal = 1,
+    Usage = 2,
+    Input = 3,
+    Memory = 4,
+    Device = 5,
+    /// By Ctrl+C, as shells count it: 128 and the signal's number.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+impl Exit {
+    /// The code for a kind of problem.
+    pub fn of(problem: &Problem) -> Self {
+        match problem {
+            Problem::Request(_) => Exit::Usage,
+            Problem::DoesNotFit { .. } | Problem::OutOfMemory { .. } => Exit::Memory,
+            Problem::DeviceUnavailable { .. } | Problem::DeviceLost { .. } | Problem::DeviceFault { .. } => {
+                Exit::Device
+            }
+            Problem::Internal(_) => Exit::Internal,
+            Problem::FileUnreadable { .. }
+            | Problem::FileDamaged { .. }
+            | Problem::FileIncomplete { .. }
+            | Problem::FileChanged { .. }
+            | Problem::WrongKind { .. }
+            | Problem::NoVae { .. }
+            | Problem::BadCheckpoint { .. }
+            | Problem::NoModel
+            | Problem::LatentNotFinite { .. }
+            | Problem::PictureNotFinite
+            | Problem::NotSaved { .. } => Exit::Input,
+        }
+    }
+}
+
+/// Reads the arguments. For help, the version and wrong usage it prints what there is to say and gives the exit code.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Mode, ExitCode> {
+    match Cli::try_parse_from(arguments) {
+        Ok(Cli { command: Some(command), .. }) => Ok(Mode::Command(command)),
+        Ok(Cli { command: None, window }) => Ok(Mode::Window(Box::new(window))),
+        Err(error) => {
+            // A closed pipe is no reason to say more.
+            drop(error.print());
+            Err(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8)))
+        }
+    }
+}
+
+/// Does one command.
+pub fn run(command: Command) -> ExitCode {
+    let exit = match command {
+        Command::Generate(args) => generate::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Memory(args) => memory::run(&args),
+        Command::Bench(args) => bench::run(&args),
+    };
+    exit.into()
+}
+
+/// Sends log lines to standard error: warnings, or what `RUST_LOG` asks for.
+pub fn start_log() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    if let Err(error) = log.try_init() {
+        eprintln!("{error}");
+    }
+}
+
+/// The language asked for, or the system's.
+pub fn language(asked: Option<LangArg>) -> Lang {
+    match asked {
+        Some(LangArg::En) => Lang::En,
+        Some(LangArg::Zh) => Lang::Zh,
+        None => {
+            let named = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| std::env::var(name).ok());
+            named.map(|locale| Lang::from_system_locale(&locale)).unwrap_or_default()
+        }
+    }
+}
+
+/// What a command has to say, in whichever way was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Voice {
+    lang: Lang,
+    json: bool,
+    quiet: bool,
+}
+
+impl Voice {
+    fn new(say: &SayArgs) -> Self {
+        Voice { lang: language(say.lang), json: say.json, quiet: say.quiet }
+    }
+
+    /// A result, for people; nothing where JSON was asked for.
+    fn line(self, text: &str) {
+        if !self.json {
+            print_line(text);
+        }
+    }
+
+    /// A quiet line beside the results, on standard error.
+    fn note(self, text: &str) {
+        if !self.quiet {
+            eprintln!("{}", cli::NOTE.with(self.lang, &[("what", &text)]));
+        }
+    }
+
+    /// The one object on standard output.
+    fn object(self, value: &Value) {
+        if self.json {
+            print_line(&format!("{value:#}"));
+        }
+    }
+
+    /// What went wrong and what helps, on standard error, and as JSON where that was asked for.
+    fn fail(self, error: &JobError) -> Exit {
+        let headline = problems::headline(self.lang, &error.problem);
+        let repeats = headline.contains(error.details.trim());
+        eprintln!("{}", cli::error(self.lang, &headline, if repeats { "" } else { &error.details }));
+        let exit = Exit::of(&error.problem);
+        self.object(&report::failure(&headline, error, exit));
+        exit
+    }
+
+    /// A fault that is no job's: a file, an option.
+    fn refuse(self, exit: Exit, what: &str) -> Exit {
+        eprintln!("{}", cli::error(self.lang, what, ""));
+        self.object(&json!({ "error": { "message": what, "exit_code": exit as u8 } }));
+        exit
+    }
+}
+
+/// Prints a line, and goes on quietly where nobody reads any more (`softbox … | head`).
+fn print_line(text: &str) {
+    drop(writeln!(io::stdout(), "{text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Bytes;
+    use crate::base::problem::Phase;
+
+    #[test]
+    fn every_kind_of_problem_has_the_code_that_the_help_names() {
+        let device = || "x".to_owned();
+        for (problem, code) in [
+            (Problem::Request(device()), 2),
+            (Problem::NoModel, 3),
+            (Problem::WrongKind { path: "a".into(), kind: "LoRA".to_owned() }, 3),
+            (Problem::DoesNotFit { need: Bytes(2), have: Bytes(1), limit: Bytes(1), fits: None }, 4),
+            (Problem::OutOfMemory { phase: Phase::Decoding }, 4),
+            (Problem::DeviceLost { device: device() }, 5),
+            (Problem::DeviceUnavailable { device: device(), why: device() }, 5),
+            (Problem::Internal(device()), 1),
+        ] {
+            assert_eq!(Exit::of(&problem) as u8, code, "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_choose_between_window_and_command() {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert!(matches!(parse(words(&["softbox"])), Ok(Mode::Window(_))));
+        assert!(matches!(parse(words(&["softbox", "devices", "--json"])), Ok(Mode::Command(Command::Devices(_)))));
+        assert!(parse(words(&["softbox", "paint"])).is_err());
+    }
+}
