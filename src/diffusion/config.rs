@@ -100,6 +100,15 @@ impl TextEncoderConfig {
 
     pub(crate) fn check(&self, file: &Path) -> Result<(), WeightError> {
         positive(file, "layer_norm_eps", self.layer_norm_eps)?;
+        at_most(file, "num_hidden_layers", self.layers, MOST_LAYERS)?;
+        for (field, n) in [
+            ("vocab_size", self.vocab_size),
+            ("hidden_size", self.hidden_size),
+            ("intermediate_size", self.intermediate_size),
+            ("max_position_embeddings", self.max_positions),
+        ] {
+            at_most(file, field, n, LARGEST)?;
+        }
         divides(file, "num_attention_heads", self.heads, self.hidden_size)
     }
 }
@@ -255,6 +264,20 @@ impl UNetConfig {
             }
         }
         positive(file, "norm_eps", self.norm_eps)?;
+        at_most(file, "layers_per_block", self.layers_per_block, MOST_LAYERS)?;
+        for layers in &self.transformer_layers {
+            at_most(file, "transformer_layers_per_block", *layers, MOST_LAYERS)?;
+        }
+        for (field, n) in [
+            ("in_channels", self.in_channels),
+            ("out_channels", self.out_channels),
+            ("cross_attention_dim", self.cross_attention_dim),
+        ] {
+            at_most(file, field, n, LARGEST)?;
+        }
+        for channels in &self.block_out_channels {
+            at_most(file, "block_out_channels", *channels, LARGEST)?;
+        }
         if self.downsample_padding > 1 {
             return Err(WeightError::unsupported(file, "downsample_padding", self.downsample_padding));
         }
@@ -358,6 +381,10 @@ impl VaeConfig {
     pub(crate) fn check(&self, file: &Path) -> Result<(), WeightError> {
         levels_fit(file, "block_out_channels", self.block_out_channels.len())?;
         positive(file, "scaling_factor", self.scaling_factor)?;
+        at_most(file, "layers_per_block", self.layers_per_block, MOST_LAYERS)?;
+        for n in self.block_out_channels.iter().chain([&self.in_channels, &self.latent_channels]) {
+            at_most(file, "block_out_channels", *n, LARGEST)?;
+        }
         if self.out_channels != 3 {
             return Err(WeightError::unsupported(file, "out_channels", self.out_channels));
         }
@@ -497,6 +524,15 @@ impl SchedulerConfig {
 pub struct TokenizerFiles {
     /// The folder of `vocab.json` and `merges.txt`, or of `tokenizer.json`.
     pub folder: PathBuf,
+}
+
+/// No size of a model of this kind comes near it; far beyond it arithmetic on sizes could overflow.
+const LARGEST: usize = 1 << 20;
+/// Likewise for layers in a row: lists of tensors grow with them.
+const MOST_LAYERS: usize = 128;
+
+fn at_most(file: &Path, field: &str, value: usize, most: usize) -> Result<(), WeightError> {
+    if value <= most { Ok(()) } else { Err(WeightError::config(file, field, format!("{value} is over {most}"))) }
 }
 
 fn positive(file: &Path, field: &str, value: f64) -> Result<(), WeightError> {

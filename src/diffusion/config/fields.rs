@@ -4,9 +4,6 @@ use super::WeightError;
 use serde_json::Value;
 use std::path::Path;
 
-/// No size of a model of this kind comes near it; beyond it arithmetic on sizes could overflow.
-const LARGEST: u64 = 1 << 24;
-
 /// A parsed config file. `null` counts as absent, as it does for diffusers' optional fields.
 pub(super) struct Fields<'a> {
     pub file: &'a Path,
@@ -39,7 +36,7 @@ impl<'a> Fields<'a> {
     }
 
     fn as_count(&self, field: &str, value: &Value) -> Result<usize, WeightError> {
-        let n = value.as_u64().filter(|n| *n <= LARGEST).and_then(|n| usize::try_from(n).ok());
+        let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
         n.ok_or_else(|| self.wrong(field, value))
     }
 

@@ -171,7 +171,11 @@ fn sdxl(files: &TensorFiles) -> Family {
 /// A UNet as wide as the text encoder beside it is SD1's whatever the width, so that small models are told rightly;
 /// except 1024, which is SD2's (whose text encoder may also be named as SD1's is).
 fn of_unet(files: &TensorFiles, naming: &super::keys::UNetNaming) -> Family {
-    let Ok(unet) = shapes::unet(files, naming) else { return Family::Unknown };
+    let Ok(unet) = shapes::unet(files, naming) else {
+        // Damaged rather than foreign where it listens to text as SD1 does: opening it names what is wrong.
+        let listens = "mid_block.attentions.0.transformer_blocks.0.attn2.to_k.weight";
+        return if files.find(naming, listens).is_some() { Family::Sd15 } else { Family::Unknown };
+    };
     let text = shapes::text_naming(files).and_then(|n| shapes::text_encoder(files, &n).ok());
     let own = text.is_some_and(|t| t.hidden_size == unet.cross_attention_dim);
     match unet.cross_attention_dim {

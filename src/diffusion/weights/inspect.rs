@@ -237,7 +237,7 @@ impl Analysis {
 ///
 /// # Errors
 /// Any [`WeightError`] about a file that does not hold; never one about what kind of model it is, or about tensors that
-/// are missing: those are in the answer.
+/// are missing, which are in the answer (unless a size was to be read from one: then `NoTensor`).
 pub fn inspect(path: &Path) -> Result<Inspection, WeightError> {
     let path = folder::resolve(path);
     let found = analyse(&path)?;

@@ -132,6 +132,24 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
+fn absurd_sizes_and_missing_measures_are_errors_naming_them() {
+    let shelf = Shelf::new();
+    let mut all = sd15();
+    all.retain(|(n, _)| n != "model.diffusion_model.out.2.weight");
+    match inspect(&shelf.put("cut.safetensors", &all)) {
+        Err(WeightError::NoTensor { tensor, .. }) => assert_eq!(tensor, "model.diffusion_model.out.2.weight"),
+        other => panic!("{other:?}"),
+    }
+    let mut all = sd15();
+    for (name, shape) in &mut all {
+        if name == "model.diffusion_model.input_blocks.1.0.in_layers.2.weight" {
+            *shape = vec![1 << 60, 0];
+        }
+    }
+    assert!(matches!(inspect(&shelf.put("huge.safetensors", &all)), Err(WeightError::Config { .. })));
+}
+
+#[test]
 fn text_encoders_of_all_ages() {
     let shelf = Shelf::new();
     for prefix in ["cond_stage_model.transformer.text_model.", "cond_stage_model.transformer.", "text_model.", ""] {
