@@ -1,0 +1,87 @@
+//! Quiet lines over the lower left of the canvas, newest at the bottom; each stays until it is dismissed or pushed out.
+
+use super::fonts::{self, Icon};
+use super::theme::{CONTROL, Palette, RADIUS, space};
+use super::widgets::icon_button;
+use crate::base::Notice;
+use crate::studio::{Action, Line, Studio};
+use crate::text::{memory as m, notices as n, window as w};
+use egui::{
+    Align, Label, Layout, Rect, RichText, Stroke, StrokeKind, TextStyle, TextWrapMode, Ui, UiBuilder, Vec2, pos2,
+};
+
+/// The widest the words of a line get, in points, before they wrap.
+const WIDEST: f32 = 380.0;
+
+/// Draws the lines upwards from the lower left of `surface`.
+pub fn show(ui: &mut Ui, studio: &Studio, surface: Rect) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let room = surface.shrink(space::S);
+    let mut bottom = room.bottom();
+    for line in studio.notices().iter().rev() {
+        let p = Palette::of(ui);
+        let (icon, ink, words) = words(studio, p, &line.what);
+        let command = command(&line.what);
+        let buttons = if command.is_some() { 2.0 } else { 1.0 } * (CONTROL + space::XS);
+        let around = 10.0 + fonts::ICON + space::S + buttons + space::XS;
+        let font = TextStyle::Body.resolve(ui.style());
+        let widest = WIDEST.min(room.width() - around).max(40.0);
+        let galley = ui.painter().layout(words.clone(), font, p.text, widest);
+        let size = Vec2::new(galley.size().x.ceil() + around, galley.size().y.max(CONTROL) + 4.0);
+        let plate = Rect::from_min_size(pos2(room.left(), bottom - size.y), size);
+        // What does not fit above is older: it waits for its turn.
+        if plate.top() < room.top() {
+            break;
+        }
+        ui.painter().rect(plate, RADIUS, p.panel, Stroke::new(1.0, p.hairline), StrokeKind::Inside);
+        let inside = Rect::from_min_max(pos2(plate.left() + 10.0, plate.top()), plate.right_bottom());
+        let mut row = ui.new_child(UiBuilder::new().max_rect(inside).layout(Layout::left_to_right(Align::Center)));
+        row.spacing_mut().item_spacing.x = space::XS;
+        row.label(fonts::icon(icon).color(ink));
+        row.add_space(space::XS);
+        row.allocate_ui_with_layout(galley.size().ceil(), Layout::left_to_right(Align::Center), |ui| {
+            ui.add(Label::new(RichText::new(words).color(p.text)).wrap_mode(TextWrapMode::Wrap));
+        });
+        let lang = studio.lang();
+        if let Some(command) = command
+            && icon_button(&mut row, Icon::Copy, w::COPY_COMMAND.get(lang)).clicked()
+        {
+            row.ctx().copy_text(command.to_owned());
+        }
+        if icon_button(&mut row, Icon::X, w::DISMISS.get(lang)).clicked() {
+            actions.push(Action::DismissNotice(line.id));
+        }
+        bottom = plate.top() - space::XS;
+    }
+    actions
+}
+
+fn command(what: &Line) -> Option<&str> {
+    match what {
+        Line::Engine(Notice::BetterDevice { command, .. }) => command.as_deref(),
+        _ => None,
+    }
+}
+
+fn words(studio: &Studio, p: &Palette, what: &Line) -> (Icon, egui::Color32, String) {
+    let lang = studio.lang();
+    match what {
+        Line::Engine(notice) => (Icon::Info, p.quiet, n::notice(lang, notice)),
+        Line::Done { images, seconds } => (Icon::Check, p.done, n::done(lang, *images, *seconds)),
+        Line::Cancelled => (Icon::X, p.quiet, n::CANCELLED.get(lang).to_owned()),
+        Line::Cleaned(report) => (Icon::BrushCleaning, p.quiet, m::clean_report(lang, report)),
+        Line::Saved(path) => (Icon::Save, p.done, n::saved(lang, path)),
+        Line::Copied => (Icon::Copy, p.done, n::COPIED.get(lang).to_owned()),
+        Line::SettingsTaken => (Icon::Check, p.done, n::SETTINGS_TAKEN.get(lang).to_owned()),
+        Line::NoSettings => (Icon::Info, p.quiet, n::NO_SETTINGS.get(lang).to_owned()),
+        Line::QueueFull { count } => {
+            (Icon::TriangleAlert, p.quiet, n::QUEUE_FULL.with(lang, &[("count", count)]))
+        }
+        Line::VaeChosen(path) => (Icon::Layers, p.quiet, n::VAE_CHOSEN.with(lang, &[("file", &file_name(path))])),
+        Line::Failed(why) => (Icon::TriangleAlert, p.safelight, n::DID_NOT_WORK.with(lang, &[("why", why)])),
+    }
+}
+
+fn file_name(path: &std::path::Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

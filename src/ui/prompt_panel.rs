@@ -1,0 +1,133 @@
+//! Prompt and negative prompt: their fields, token counters, chunk boundaries, and the way back through earlier prompts.
+
+use super::fonts::Icon;
+use super::theme::{Palette, space};
+use super::view_state::{Field, ViewState};
+use super::widgets::icon_button;
+use crate::base::Lang;
+use crate::studio::{Action, Setting, ShotId, Studio, TokenCount};
+use crate::text::window as w;
+use egui::epaint::text::cursor::CCursor;
+use egui::text::{LayoutJob, TextFormat};
+use egui::text_selection::CCursorRange;
+use egui::{Align, Id, Layout, Label, RichText, TextEdit, TextStyle, Ui};
+
+/// Both fields, over the whole width.
+pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
+    let lang = studio.lang();
+    let mut actions = Vec::new();
+    let area = ui.scope(|ui| {
+        header(ui, w::PROMPT.get(lang), studio.prompt_tokens(), lang, |ui| {
+            let history = studio.history();
+            if ui.add_enabled_ui(history.has_next(), |ui| icon_button(ui, Icon::ChevronRight, w::HISTORY_NEXT.get(lang))).inner.clicked() {
+                actions.push(Action::HistoryNext);
+            }
+            if ui
+                .add_enabled_ui(history.has_previous(), |ui| icon_button(ui, Icon::ChevronLeft, w::HISTORY_PREVIOUS.get(lang)))
+                .inner
+                .clicked()
+            {
+                actions.push(Action::HistoryPrevious);
+            }
+        });
+        let field = FieldLook { id: prompt_id(), rows: 4, name: w::PROMPT.get(lang), hint: w::PROMPT_PLACEHOLDER.get(lang) };
+        if edit(ui, &mut view.prompt, &field, studio.prompt_tokens()) {
+            actions.push(Action::Set(Setting::Prompt(view.prompt.text.clone())));
+        }
+        ui.add_space(space::XS);
+        header(ui, w::NEGATIVE_PROMPT.get(lang), studio.negative_tokens(), lang, |_| {});
+        let field =
+            FieldLook { id: negative_id(), rows: 2, name: w::NEGATIVE_PROMPT.get(lang), hint: w::NEGATIVE_PLACEHOLDER.get(lang) };
+        if edit(ui, &mut view.negative, &field, studio.negative_tokens()) {
+            actions.push(Action::Set(Setting::Negative(view.negative.text.clone())));
+        }
+    });
+    // A picture dragged from the strip onto the prompt brings its settings.
+    if let Some(shot) = area.response.dnd_release_payload::<ShotId>() {
+        actions.push(Action::UseSettings(*shot));
+    }
+    actions
+}
+
+/// The prompt's field, for the first focus of the window.
+pub fn prompt_id() -> Id {
+    Id::unique("prompt")
+}
+
+fn negative_id() -> Id {
+    Id::unique("negative prompt")
+}
+
+fn header(ui: &mut Ui, name: &str, count: &TokenCount, lang: Lang, buttons: impl FnOnce(&mut Ui)) {
+    let p = Palette::of(ui);
+    ui.horizontal(|ui| {
+        ui.spacing_mut().item_spacing.x = space::XS;
+        ui.add(Label::new(RichText::new(name).color(p.quiet)));
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let chunks = count.chunks.len() + 1;
+            let counter = format!("{}/{}", count.tokens, count.limit * chunks);
+            let words = w::TOKENS_HELP.with(lang, &[("tokens", &count.tokens), ("chunks", &chunks), ("limit", &count.limit)]);
+            ui.add(Label::new(RichText::new(counter).small().color(p.quiet))).on_hover_text(words);
+            buttons(ui);
+        });
+    });
+}
+
+struct FieldLook<'a> {
+    id: Id,
+    rows: usize,
+    name: &'a str,
+    hint: &'a str,
+}
+
+/// Draws the field; true when the person changed its text.
+fn edit(ui: &mut Ui, field: &mut Field, look: &FieldLook<'_>, count: &TokenCount) -> bool {
+    if let Some(range) = field.select_next.take() {
+        let mut state = TextEdit::load_state(ui.ctx(), look.id).unwrap_or_default();
+        let (start, end) = (CCursor::new(range.start), CCursor::new(range.end));
+        state.cursor.set_char_range(Some(CCursorRange::two(start, end)));
+        state.store(ui.ctx(), look.id);
+    }
+    // Chunks after the first lie on grounds in turn, so that one sees where the encoder starts anew.
+    let chunks = &count.chunks;
+    let mut layouter = |ui: &Ui, text: &dyn egui::TextBuffer, width: f32| {
+        ui.fonts_mut(|fonts| fonts.layout_job(layout(ui, text.as_str(), chunks, width)))
+    };
+    let shown = TextEdit::multiline(&mut field.text)
+        .id(look.id)
+        .hint_text(look.hint)
+        .desired_rows(look.rows)
+        .desired_width(f32::INFINITY)
+        .layouter(&mut layouter)
+        .show(ui);
+    let response = shown.response.response.accessible_name(look.name);
+    field.focused = response.has_focus();
+    field.id = Some(look.id);
+    if let Some(range) = shown.cursor_range {
+        let [start, end] = range.sorted_cursors();
+        field.selection = start.index.0..end.index.0;
+    }
+    response.changed()
+}
+
+fn layout(ui: &Ui, text: &str, chunks: &[usize], width: f32) -> LayoutJob {
+    let p = Palette::of(ui);
+    let font = TextStyle::Body.resolve(ui.style());
+    let mut job = LayoutJob::default();
+    job.wrap.max_width = width;
+    let mut from = 0;
+    for (index, to) in chunks.iter().copied().chain([text.len()]).enumerate() {
+        // The counts are of the studio's text, which is this one or, while an edit is on its way, nearly so.
+        let Some(part) = text.get(from..to.min(text.len())) else { continue };
+        let mut format = TextFormat::simple(font.clone(), p.text);
+        if index % 2 == 1 {
+            format.background = p.lifted;
+        }
+        job.append(part, 0.0, format);
+        from += part.len();
+    }
+    if let Some(rest) = text.get(from..).filter(|rest| !rest.is_empty() || job.sections.is_empty()) {
+        job.append(rest, 0.0, TextFormat::simple(font, p.text));
+    }
+    job
+}
