@@ -18,6 +18,8 @@ pub mod save;
 mod steering;
 mod worker;
 
+pub use error::from_weights as problem_of_weights;
+
 use crate::base::choice::MemoryLimits;
 use crate::base::{DeviceChoice, Latest};
 use crate::memory::{Keeper, MemoryError, Script};

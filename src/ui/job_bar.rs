@@ -115,11 +115,16 @@ fn generate(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     };
     let waiting = studio.queue().waiting().count();
     ui.add_enabled_ui(studio.can_generate(), |ui| {
-        theme::make_primary(ui);
-        let button = Button::new(RichText::new(words).size(14.0).strong());
+        // While a job runs the next one only queues: progress is then the one thing in tungsten.
+        let idle = studio.running().is_none();
+        if idle {
+            theme::make_primary(ui);
+        }
+        let help = if idle { w::GENERATE_HELP } else { w::QUEUE };
+        let button = Button::new(RichText::new(words).size(14.0));
         let size = Vec2::new(ui.available_width(), PRIMARY);
         let response = ui.add_sized(size, button).accessible_name(w::GENERATE.get(lang));
-        if response.on_hover_text(w::GENERATE_HELP.get(lang)).on_disabled_hover_text(w::EMPTY_TITLE.get(lang)).clicked() {
+        if response.on_hover_text(help.get(lang)).on_disabled_hover_text(w::EMPTY_TITLE.get(lang)).clicked() {
             actions.push(Action::Generate);
         }
     });

@@ -39,8 +39,13 @@ const COLUMN: std::ops::RangeInclusive<f32> = 320.0..=400.0;
 pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
     follow_theme(ui, studio, view);
     view.begin(studio);
-    let mut actions = shortcuts::read(ui, studio, view);
-    actions.extend(dropped_files(ui));
+    if !std::mem::replace(&mut view.greeted, true) {
+        // One opens the studio to write.
+        ui.memory_mut(|memory| memory.request_focus(prompt_panel::prompt_id()));
+    }
+    // Keys are taken before the fields see them, but what they ask comes last: what was typed before Ctrl+Enter counts.
+    let keys = shortcuts::read(ui, studio);
+    let mut actions: Vec<Action> = dropped_files(ui).into_iter().collect();
 
     let p = Palette::of(ui);
     let size = ui.available_size();
@@ -75,12 +80,12 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
         .size_range(least..=most)
         .show(ui, |ui| {
             Panel::bottom("job bar")
-                .frame(plain.inner_margin(Margin::symmetric(12, 12)))
+                .frame(plain.inner_margin(Margin::symmetric(12, 10)))
                 .resizable(false)
                 .show(ui, |ui| actions.extend(job_bar::show(ui, studio)));
             CentralPanel::default().frame(plain).show(ui, |ui| {
                 ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-                    Frame::new().inner_margin(Margin { left: 12, right: 14, top: 12, bottom: 12 }).show(ui, |ui| {
+                    Frame::new().inner_margin(Margin { left: 12, right: 14, top: 8, bottom: 8 }).show(ui, |ui| {
                         actions.extend(prompt_panel::show(ui, studio, view));
                         widgets::section(ui);
                         actions.extend(settings_panel::show(ui, studio, view));
@@ -108,6 +113,7 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
         actions.extend(close_question(ui, studio));
     }
     actions.extend(remember(ui, panels, widths, size));
+    actions.extend(keys);
     actions
 }
 

@@ -1,6 +1,7 @@
 //! Prompt and negative prompt: their fields, token counters, chunk boundaries, and the way back through earlier prompts.
 
 use super::fonts::Icon;
+use super::shortcuts;
 use super::theme::{Palette, space};
 use super::view_state::{Field, ViewState};
 use super::widgets::icon_button;
@@ -34,7 +35,6 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
         if edit(ui, &mut view.prompt, &field, studio.prompt_tokens()) {
             actions.push(Action::Set(Setting::Prompt(view.prompt.text.clone())));
         }
-        ui.add_space(space::XS);
         header(ui, w::NEGATIVE_PROMPT.get(lang), studio.negative_tokens(), lang, |_| {});
         let field =
             FieldLook { id: negative_id(), rows: 2, name: w::NEGATIVE_PROMPT.get(lang), hint: w::NEGATIVE_PLACEHOLDER.get(lang) };
@@ -88,6 +88,8 @@ fn edit(ui: &mut Ui, field: &mut Field, look: &FieldLook<'_>, count: &TokenCount
         state.cursor.set_char_range(Some(CCursorRange::two(start, end)));
         state.store(ui.ctx(), look.id);
     }
+    // Taken before the field would move its cursor by them, done after it has taken what was typed before.
+    let delta = if field.focused { shortcuts::weight_keys(ui) } else { 0.0 };
     // Chunks after the first lie on grounds in turn, so that one sees where the encoder starts anew.
     let chunks = &count.chunks;
     let mut layouter = |ui: &Ui, text: &dyn egui::TextBuffer, width: f32| {
@@ -107,7 +109,8 @@ fn edit(ui: &mut Ui, field: &mut Field, look: &FieldLook<'_>, count: &TokenCount
         let [start, end] = range.sorted_cursors();
         field.selection = start.index.0..end.index.0;
     }
-    response.changed()
+    let weighed = delta != 0.0 && shortcuts::weigh(field, delta);
+    weighed || response.changed()
 }
 
 fn layout(ui: &Ui, text: &str, chunks: &[usize], width: f32) -> LayoutJob {

@@ -1,7 +1,7 @@
 //! What most people set once or never, folded away: how the text is read, noise, where pictures go, limits on memory.
 
 use super::fonts::{self, Icon};
-use super::settings_panel::{CHOOSER, NUMBER, field};
+use super::settings_panel::{CHOOSER, NUMBER, chooser, field};
 use super::theme::{self, Palette};
 use super::view_state::ViewState;
 use super::widgets::{caption, row, section, text_button};
@@ -9,7 +9,7 @@ use crate::base::choice::MemoryLimits;
 use crate::base::{Bytes, ImageFormat, Lang, NoiseSource, ShotRequest};
 use crate::studio::{Action, Field, Memory, Panels, Setting, Studio};
 use crate::text::window as w;
-use egui::{Align, Button, Checkbox, ComboBox, DragValue, Layout, RichText, TextEdit, Ui};
+use egui::{Align, Button, Checkbox, DragValue, Layout, RichText, TextEdit, Ui};
 
 /// What a name pattern may hold.
 const PATTERN_FIELDS: &str =
@@ -103,10 +103,7 @@ fn choose<T: Copy + PartialEq>(
     chosen: T,
     words: impl Fn(T) -> String,
 ) -> Option<T> {
-    ComboBox::from_id_salt(id)
-        .width(CHOOSER)
-        .truncate()
-        .selected_text(words(chosen))
+    chooser(id, words(chosen))
         .show_ui(ui, |ui| values.iter().copied().find(|v| ui.selectable_label(*v == chosen, words(*v)).clicked()))
         .inner
         .flatten()
@@ -141,7 +138,7 @@ fn output(ui: &mut Ui, studio: &Studio, view: &mut ViewState, actions: &mut Vec<
     }
     let help = w::NAME_PATTERN_HELP.with(lang, &[("fields", &PATTERN_FIELDS)]);
     let changed = field(ui, studio, Field::Pattern, w::NAME_PATTERN.get(lang), actions, |ui| {
-        let edit = TextEdit::singleline(&mut view.pattern.text).desired_width(CHOOSER - 8.0);
+        let edit = TextEdit::singleline(&mut view.pattern.text).desired_width(CHOOSER).align(egui::Align2::LEFT_CENTER);
         ui.add(edit).accessible_name(w::NAME_PATTERN.get(lang)).on_hover_text(&help).changed()
     });
     if changed {

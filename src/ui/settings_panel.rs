@@ -1,6 +1,6 @@
 //! The settings of the next picture: size, steps, CFG, sampler, schedule, seed, count. Labels left, values right.
 
-use super::fonts::Icon;
+use super::fonts::{self, Icon};
 use super::theme::{Palette, space};
 use super::view_state::ViewState;
 use super::widgets::{icon_button, icon_toggle, row, size_frames};
@@ -118,7 +118,7 @@ fn sampling(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let lang = studio.lang();
     let draft = studio.draft();
     field(ui, studio, Field::Sampler, w::SAMPLER.get(lang), actions, |ui| {
-        ComboBox::from_id_salt("sampler").width(CHOOSER).selected_text(draft.sampler.label()).show_ui(ui, |ui| {
+        chooser("sampler", draft.sampler.label()).show_ui(ui, |ui| {
             SamplerKind::ALL.into_iter().find(|kind| ui.selectable_label(*kind == draft.sampler, kind.label()).clicked())
         })
     })
@@ -127,15 +127,22 @@ fn sampling(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     .into_iter()
     .for_each(|kind| actions.push(Action::Set(Setting::Sampler(kind))));
     field(ui, studio, Field::Schedule, w::SCHEDULE.get(lang), actions, |ui| {
-        ComboBox::from_id_salt("schedule")
-            .width(CHOOSER)
-            .selected_text(draft.schedule.label())
-            .show_ui(ui, |ui| schedules(ui, draft, lang))
+        chooser("schedule", draft.schedule.label()).show_ui(ui, |ui| schedules(ui, draft, lang))
     })
     .inner
     .flatten()
     .into_iter()
     .for_each(|kind| actions.push(Action::Set(Setting::Schedule(kind))));
+}
+
+/// A list that drops down, with the window's own caret.
+pub(super) fn chooser<'a>(id: &'a str, chosen: impl Into<String>) -> ComboBox<'a> {
+    let caret = |ui: &Ui, rect: egui::Rect, visuals: &egui::style::WidgetVisuals, _open: bool| {
+        let ink = visuals.fg_stroke.color;
+        let caret = Icon::ChevronDown.unicode();
+        ui.painter().text(rect.center(), egui::Align2::CENTER_CENTER, caret, fonts::icon_font(14.0), ink);
+    };
+    ComboBox::from_id_salt(id).width(CHOOSER).truncate().icon(caret).selected_text(chosen.into())
 }
 
 /// All schedules; those that do not go with the sampler are shown and say so.
@@ -170,6 +177,7 @@ fn seed(ui: &mut Ui, studio: &Studio, view: &mut ViewState, actions: &mut Vec<Ac
         let edit = TextEdit::singleline(text)
             .desired_width(CHOOSER - 2.0 * (super::theme::CONTROL + space::XS))
             .text_color_opt(ink)
+            .align(egui::Align2::LEFT_CENTER)
             .char_limit(24);
         let edit = ui.add(edit).accessible_name(w::SEED.get(lang)).on_hover_text(w::SEED_HELP.get(lang));
         if wrong {

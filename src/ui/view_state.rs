@@ -57,6 +57,8 @@ pub struct ViewState {
     /// How many seconds back the graph is read.
     pub(crate) cursor: Option<f64>,
     pub(crate) details_open: bool,
+    /// Whether the window was drawn before.
+    pub(crate) greeted: bool,
     /// What egui was last told of the theme.
     pub(crate) theme: Option<Theme>,
 }

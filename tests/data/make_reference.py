@@ -27,6 +27,7 @@ import diffusers
 import numpy as np
 import torch
 import transformers
+from diffusers.schedulers import scheduling_lcm
 from diffusers import (
     AutoencoderKL,
     DDIMScheduler,
@@ -326,6 +327,10 @@ def k_run(function, guided, table_acp, sigmas, noise, gen, prediction="epsilon",
     timesteps = model.sigma_to_t(sigmas[:-1]).tolist()
     return out, {"timesteps": timesteps, "sigmas": sigmas.tolist(), "initial": "noise * sigmas[0]",
                  "initial_scale": sigmas[0].item(), "space": "x0 + sigma * noise", "noise_draws": len(draws)}
+
+
+# diffusers draws in the latent's type, and torch's f64 draws are other numbers than its f32 ones: every run has the latter.
+scheduling_lcm.randn_tensor = lambda shape, generator, device, dtype: torch.randn(shape, generator=generator).to(dtype)
 
 
 def diffusers_run(scheduler, guided, noise, gen, handed=None):

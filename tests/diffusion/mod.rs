@@ -1,3 +1,4 @@
 //! Tests of the pipeline, by folder as in `src/diffusion`.
 
+mod parity;
 mod samplers;

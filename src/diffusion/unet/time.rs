@@ -1,15 +1,16 @@
 //! How the UNet is told which timestep it looks at.
 
 use crate::diffusion::DiffusionError;
-use crate::diffusion::config::UNetConfig;
+use crate::diffusion::config::{Activation, UNetConfig};
 use crate::diffusion::layers::{Linear, Loader};
-use burn::tensor::{DType, Tensor, TensorData, activation};
+use burn::tensor::{DType, Tensor, TensorData};
 
 /// Sinusoids of the timestep (Vaswani et al. 2017, section 3.5) and two linear layers.
 #[derive(Debug)]
 pub struct TimeEmbedding {
     linear_1: Linear,
     linear_2: Linear,
+    act: Activation,
     width: usize,
     flip_sin_to_cos: bool,
     freq_shift: f64,
@@ -21,18 +22,19 @@ impl TimeEmbedding {
         Ok(TimeEmbedding {
             linear_1: at.linear("linear_1")?,
             linear_2: at.linear("linear_2")?,
+            act: config.activation,
             width: config.block_out_channels.first().copied().unwrap_or_default(),
             flip_sin_to_cos: config.flip_sin_to_cos,
             freq_shift: config.freq_shift,
         })
     }
 
-    /// `[1, 4·base]` on the device and in the type of `like`, with SiLU applied, as every resnet takes it.
+    /// `[1, 4·base]` on the device and in the type of `like`, with the activation applied, as every resnet takes it.
     pub fn forward(&self, timestep: f32, like: &Tensor<4>) -> Tensor<2> {
         let sinusoids = sinusoids(timestep, self.width, self.flip_sin_to_cos, self.freq_shift);
         let x = Tensor::<2>::from_data(TensorData::new(sinusoids, [1, self.width]), (&like.device(), DType::F32));
         let x = self.linear_1.forward(x.cast(like.dtype()));
-        activation::silu(self.linear_2.forward(activation::silu(x)))
+        self.act.apply(self.linear_2.forward(self.act.apply(x)))
     }
 }
 

@@ -46,5 +46,5 @@ pub fn elided(ui: &mut Ui, text: impl Into<RichText>) -> Response {
 
 /// The air between groups of settings.
 pub fn section(ui: &mut Ui) {
-    ui.add_space(space::S);
+    ui.add_space(space::XS);
 }

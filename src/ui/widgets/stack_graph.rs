@@ -15,7 +15,7 @@ use egui::{
 /// In use, pooled, context, others, and what is used but not told apart.
 pub const LAYERS: usize = 5;
 /// Height of the ribbon, and the air above it.
-const RIBBON: f32 = 15.0;
+const RIBBON: f32 = 17.0;
 const GAP: f32 = 3.0;
 /// A tile of the hatching texture, in points.
 pub const HATCH: f32 = 6.0;
@@ -232,7 +232,7 @@ impl StackGraph<'_> {
         painter.rect_filled(edge, CornerRadius::same(1), color);
         let galley = painter.layout_no_wrap(words.to_owned(), FontId::proportional(10.0), p.text);
         if galley.size().x + 8.0 <= cell.width() {
-            let at = pos2(cell.left() + 4.0, cell.center().y + 1.5 - galley.size().y / 2.0);
+            let at = pos2(cell.left() + 4.0, cell.center().y + 1.0 - galley.size().y / 2.0);
             painter.galley(at, galley, p.text);
         }
     }
