@@ -25,6 +25,9 @@ pub use preferences::{Panels, Preferences, Theme};
 pub use queue::{JobEntry, Queue};
 pub use shots::{Finished, ShotId, Shots};
 
+/// Why a job waits; the window names it through the studio.
+pub use crate::engine::protocol::PauseReason;
+
 use crate::base::{JobId, Lang, ModelChoice, RgbImage};
 use crate::engine::protocol::{DeviceStatus, EngineHandle};
 use std::path::PathBuf;

@@ -33,7 +33,8 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
         actions.extend(super::empty::show(ui, studio, surface));
     }
     if foot > 0.0 {
-        let bar = Rect::from_min_max(pos2(whole.left() + AIR, surface.bottom()), pos2(whole.right() - AIR, whole.bottom()));
+        let bar =
+            Rect::from_min_max(pos2(whole.left() + AIR, surface.bottom()), pos2(whole.right() - AIR, whole.bottom()));
         tools(ui, studio, view, shot, bar, &mut actions);
     }
     actions.extend(super::notices::show(ui, studio, surface));
@@ -80,6 +81,7 @@ fn picture(ui: &mut Ui, studio: &Studio, view: &mut ViewState, surface: Rect) {
     }
     let fading_from = fade(ui, view, now);
     let Some(texture) = texture.or(fading_from.map(|(below, _)| below)) else { return };
+    view.scale = view.view.scale(size, surface.size(), ui.pixels_per_point());
     let light = if is_covered(studio) { DIMMED } else { 1.0 };
     PictureCanvas { texture, size, fading_from, light, name: &name }.show(ui, surface, &mut view.view);
 }
@@ -114,7 +116,14 @@ fn steps(ui: &mut Ui, studio: &Studio, surface: Rect) {
 }
 
 /// The line under the picture: what it is at the left, zoom and deeds at the right.
-fn tools(ui: &mut Ui, studio: &Studio, view: &mut ViewState, shot: Option<&Finished>, bar: Rect, actions: &mut Vec<Action>) {
+fn tools(
+    ui: &mut Ui,
+    studio: &Studio,
+    view: &mut ViewState,
+    shot: Option<&Finished>,
+    bar: Rect,
+    actions: &mut Vec<Action>,
+) {
     let lang = studio.lang();
     let mut ui = ui.new_child(UiBuilder::new().max_rect(bar).layout(Layout::right_to_left(Align::Center)));
     ui.spacing_mut().item_spacing.x = space::XS;
@@ -191,6 +200,9 @@ fn zoom(ui: &mut Ui, lang: Lang, view: &mut ViewState) {
     if ui.add(Button::selectable(view.view.fits(), w::ZOOM_FIT.get(lang))).on_hover_text(help).clicked() {
         view.view.fit();
     }
+    let share = w::ZOOM_VALUE.with(lang, &[("share", &figures::percent(f64::from(view.scale)))]);
+    let ink = Palette::of(ui).quiet;
+    ui.label(RichText::new(share).small().color(ink));
 }
 
 /// The trouble, else the pause, on a plate in the middle.

@@ -109,15 +109,8 @@ fn layers(reading: &MemoryReading) -> Option<[f32; 5]> {
     Some(shares)
 }
 
-const STAGES: [Stage; 7] = [
-    Stage::Idle,
-    Stage::Loading,
-    Stage::Encoding,
-    Stage::Denoising,
-    Stage::Decoding,
-    Stage::Saving,
-    Stage::Paused,
-];
+const STAGES: [Stage; 7] =
+    [Stage::Idle, Stage::Loading, Stage::Encoding, Stage::Denoising, Stage::Decoding, Stage::Saving, Stage::Paused];
 
 fn stage_look(stage: Stage, lang: Lang, p: &Palette) -> (Color32, &'static str) {
     match stage {
@@ -180,8 +173,7 @@ fn draw(ui: &mut Ui, studio: &Studio, view: &mut ViewState, rect: Rect) {
         name: &name,
     };
     let response = graph.show(ui, rect, &mut view.cursor);
-    if let (Some(back), Some(mark)) = (view.cursor, near_mark(graph.marks, now, view.cursor)) {
-        let _ = back;
+    if let Some(mark) = near_mark(graph.marks, now, view.cursor) {
         response.on_hover_text_at_pointer(mark);
     }
 }

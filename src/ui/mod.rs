@@ -143,7 +143,12 @@ fn remember(ui: &Ui, old: &Panels, new: Panels, window: egui::Vec2) -> Option<Ac
 
 fn dropped_files(ui: &Ui) -> Option<Action> {
     let paths: Vec<_> = ui.input(|i| {
-        i.raw.dropped_files.iter().map(|file| file.path().to_owned()).filter(|path| !path.as_os_str().is_empty()).collect()
+        i.raw
+            .dropped_files
+            .iter()
+            .map(|file| file.path().to_owned())
+            .filter(|path| !path.as_os_str().is_empty())
+            .collect()
     });
     (!paths.is_empty()).then_some(Action::FilesDropped(paths))
 }

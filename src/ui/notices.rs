@@ -74,9 +74,7 @@ fn words(studio: &Studio, p: &Palette, what: &Line) -> (Icon, egui::Color32, Str
         Line::Copied => (Icon::Copy, p.done, n::COPIED.get(lang).to_owned()),
         Line::SettingsTaken => (Icon::Check, p.done, n::SETTINGS_TAKEN.get(lang).to_owned()),
         Line::NoSettings => (Icon::Info, p.quiet, n::NO_SETTINGS.get(lang).to_owned()),
-        Line::QueueFull { count } => {
-            (Icon::TriangleAlert, p.quiet, n::QUEUE_FULL.with(lang, &[("count", count)]))
-        }
+        Line::QueueFull { count } => (Icon::TriangleAlert, p.quiet, n::QUEUE_FULL.with(lang, &[("count", count)])),
         Line::VaeChosen(path) => (Icon::Layers, p.quiet, n::VAE_CHOSEN.with(lang, &[("file", &file_name(path))])),
         Line::Failed(why) => (Icon::TriangleAlert, p.safelight, n::DID_NOT_WORK.with(lang, &[("why", why)])),
     }

@@ -4,8 +4,7 @@ use super::fonts::{self, Icon};
 use super::theme::{self, Palette, space};
 use super::widgets::text_button;
 use crate::base::problem::Phase;
-use crate::engine::protocol::PauseReason;
-use crate::studio::{Action, Studio};
+use crate::studio::{Action, PauseReason, Studio};
 use crate::text::{figures::percent, memory as m, window as w};
 use egui::{RichText, Ui};
 

@@ -11,7 +11,7 @@ use crate::text::window as w;
 use egui::epaint::text::cursor::CCursor;
 use egui::text::{LayoutJob, TextFormat};
 use egui::text_selection::CCursorRange;
-use egui::{Align, Id, Layout, Label, RichText, TextEdit, TextStyle, Ui};
+use egui::{Align, Id, Label, Layout, RichText, TextEdit, TextStyle, Ui};
 
 /// Both fields, over the whole width.
 pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
@@ -20,24 +20,35 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
     let area = ui.scope(|ui| {
         header(ui, w::PROMPT.get(lang), studio.prompt_tokens(), lang, |ui| {
             let history = studio.history();
-            if ui.add_enabled_ui(history.has_next(), |ui| icon_button(ui, Icon::ChevronRight, w::HISTORY_NEXT.get(lang))).inner.clicked() {
+            if ui
+                .add_enabled_ui(history.has_next(), |ui| icon_button(ui, Icon::ChevronRight, w::HISTORY_NEXT.get(lang)))
+                .inner
+                .clicked()
+            {
                 actions.push(Action::HistoryNext);
             }
             if ui
-                .add_enabled_ui(history.has_previous(), |ui| icon_button(ui, Icon::ChevronLeft, w::HISTORY_PREVIOUS.get(lang)))
+                .add_enabled_ui(history.has_previous(), |ui| {
+                    icon_button(ui, Icon::ChevronLeft, w::HISTORY_PREVIOUS.get(lang))
+                })
                 .inner
                 .clicked()
             {
                 actions.push(Action::HistoryPrevious);
             }
         });
-        let field = FieldLook { id: prompt_id(), rows: 4, name: w::PROMPT.get(lang), hint: w::PROMPT_PLACEHOLDER.get(lang) };
+        let field =
+            FieldLook { id: prompt_id(), rows: 4, name: w::PROMPT.get(lang), hint: w::PROMPT_PLACEHOLDER.get(lang) };
         if edit(ui, &mut view.prompt, &field, studio.prompt_tokens()) {
             actions.push(Action::Set(Setting::Prompt(view.prompt.text.clone())));
         }
         header(ui, w::NEGATIVE_PROMPT.get(lang), studio.negative_tokens(), lang, |_| {});
-        let field =
-            FieldLook { id: negative_id(), rows: 2, name: w::NEGATIVE_PROMPT.get(lang), hint: w::NEGATIVE_PLACEHOLDER.get(lang) };
+        let field = FieldLook {
+            id: negative_id(),
+            rows: 2,
+            name: w::NEGATIVE_PROMPT.get(lang),
+            hint: w::NEGATIVE_PLACEHOLDER.get(lang),
+        };
         if edit(ui, &mut view.negative, &field, studio.negative_tokens()) {
             actions.push(Action::Set(Setting::Negative(view.negative.text.clone())));
         }
@@ -66,7 +77,8 @@ fn header(ui: &mut Ui, name: &str, count: &TokenCount, lang: Lang, buttons: impl
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             let chunks = count.chunks.len() + 1;
             let counter = format!("{}/{}", count.tokens, count.limit * chunks);
-            let words = w::TOKENS_HELP.with(lang, &[("tokens", &count.tokens), ("chunks", &chunks), ("limit", &count.limit)]);
+            let words =
+                w::TOKENS_HELP.with(lang, &[("tokens", &count.tokens), ("chunks", &chunks), ("limit", &count.limit)]);
             ui.add(Label::new(RichText::new(counter).small().color(p.quiet))).on_hover_text(words);
             buttons(ui);
         });

@@ -12,8 +12,7 @@ use crate::text::window as w;
 use egui::{Align, Button, Checkbox, DragValue, Layout, RichText, TextEdit, Ui};
 
 /// What a name pattern may hold.
-const PATTERN_FIELDS: &str =
-    "[seed] [prompt] [date] [time] [model] [sampler] [steps] [cfg] [width] [height] [number]";
+const PATTERN_FIELDS: &str = "[seed] [prompt] [date] [time] [model] [sampler] [steps] [cfg] [width] [height] [number]";
 
 /// The fold's line, and what is in it while it is open.
 pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {

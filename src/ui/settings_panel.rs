@@ -119,7 +119,9 @@ fn sampling(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let draft = studio.draft();
     field(ui, studio, Field::Sampler, w::SAMPLER.get(lang), actions, |ui| {
         chooser("sampler", draft.sampler.label()).show_ui(ui, |ui| {
-            SamplerKind::ALL.into_iter().find(|kind| ui.selectable_label(*kind == draft.sampler, kind.label()).clicked())
+            SamplerKind::ALL
+                .into_iter()
+                .find(|kind| ui.selectable_label(*kind == draft.sampler, kind.label()).clicked())
         })
     })
     .inner

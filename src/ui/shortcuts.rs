@@ -26,7 +26,7 @@ pub fn read(ui: &mut Ui, studio: &Studio) -> Vec<Action> {
 
 /// How much Ctrl+Up and Ctrl+Down ask to change the weight by, in the field that has the focus; 0 where they were not pressed.
 pub fn weight_keys(ui: &mut Ui) -> f32 {
-    let mut pressed = |key: Key| ui.input_mut(|i| i.count_and_consume_key(Modifiers::COMMAND, key)) as f32;
+    let pressed = |key: Key| ui.input_mut(|i| i.count_and_consume_key(Modifiers::COMMAND, key)) as f32;
     (pressed(Key::ArrowUp) - pressed(Key::ArrowDown)) * WEIGHT_STEP
 }
 

@@ -40,7 +40,14 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
     actions
 }
 
-fn one(ui: &mut Ui, studio: &Studio, view: &mut ViewState, finished: &Finished, chosen: bool, actions: &mut Vec<Action>) {
+fn one(
+    ui: &mut Ui,
+    studio: &Studio,
+    view: &mut ViewState,
+    finished: &Finished,
+    chosen: bool,
+    actions: &mut Vec<Action>,
+) {
     let lang = studio.lang();
     let shot = &finished.shot;
     let size = Vec2::new(shot.image.width() as f32, shot.image.height() as f32);

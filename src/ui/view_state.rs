@@ -49,6 +49,8 @@ pub struct ViewState {
     /// The seed as it is typed, and the choice it was last made from.
     pub(crate) seed: (String, Option<SeedChoice>),
     pub view: View,
+    /// Screen pixels a picture pixel, as last drawn.
+    pub(crate) scale: f32,
     pub(crate) shown: Shown,
     /// When the shown picture took the preview's place, in egui's seconds.
     pub(crate) fade_since: Option<f64>,
@@ -77,5 +79,8 @@ impl ViewState {
             self.details_open = false;
         }
         self.textures.begin(studio.shots());
+        if studio.preview().is_none() && self.shown != Shown::Preview && self.fade_since.is_none() {
+            self.textures.forget_preview();
+        }
     }
 }

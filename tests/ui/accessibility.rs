@@ -63,7 +63,9 @@ fn no_control_is_nameless() {
 
 #[test]
 fn menus_have_no_nameless_control_either() {
-    for name in ["Checkpoint: portrait_v5", "VAE: VAE · Automatic", "Device: NVIDIA RTX 3060 (CUDA)", "Language", "Theme"] {
+    for name in
+        ["Checkpoint: portrait_v5", "VAE: VAE · Automatic", "Device: NVIDIA RTX 3060 (CUDA)", "Language", "Theme"]
+    {
         let mut window = Window::open(Stage::ready(Lang::En), 1280.0, 800.0);
         let before = window.harness.root().children_recursive().count();
         window.harness.get_by_label(name).click();

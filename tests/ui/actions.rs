@@ -135,10 +135,10 @@ fn the_bar_at_the_top() {
     assert_eq!(open("Language", "简体中文"), [Action::SetLang(Some(Lang::Zh))]);
     assert_eq!(open("Theme", "Light"), [Action::SetTheme(Theme::Light)]);
     let panels = Panels { strip_open: false, ..Panels::default() };
-    assert_eq!(pressed(Stage::ready(Lang::En), "Memory gauge"), [Action::SetPanels(Panels {
-        band_open: false,
-        ..Panels::default()
-    })]);
+    assert_eq!(
+        pressed(Stage::ready(Lang::En), "Memory gauge"),
+        [Action::SetPanels(Panels { band_open: false, ..Panels::default() })]
+    );
     let mut window = Window::open(Stage::ready(Lang::En), 1280.0, 800.0);
     window.harness.get_by_role_and_label(egui::accesskit::Role::Button, "Finished pictures").click();
     assert_eq!(window.take(), [Action::SetPanels(panels)]);
@@ -245,6 +245,22 @@ fn typing_in_the_prompt_sets_it_and_ctrl_up_weighs_the_word() {
 }
 
 #[test]
+fn what_was_typed_before_ctrl_enter_is_generated() {
+    let mut window = Window::open(Stage::ready(Lang::En), 1280.0, 800.0);
+    window.harness.run_ok();
+    let enter = |pressed| egui::Event::Key {
+        key: Key::Enter,
+        physical_key: None,
+        pressed,
+        repeat: false,
+        modifiers: Modifiers::COMMAND,
+    };
+    // All in one pass, as on a slow machine. The prompt has the focus from the start.
+    window.harness.input_mut().events.extend([egui::Event::Text("hat".into()), enter(true), enter(false)]);
+    assert_eq!(window.take(), [Action::Set(Setting::Prompt("hat".into())), Action::Generate]);
+}
+
+#[test]
 fn the_seed_field_takes_all_sixty_four_bits_and_nothing_else() {
     let mut window = Window::open(Stage::ready(Lang::En), 1280.0, 800.0);
     let seed = || egui_kittest::kittest::by().label("Seed").role(egui::accesskit::Role::TextInput);
@@ -269,11 +285,7 @@ fn a_double_click_on_a_label_resets_its_value() {
     let mut stage = Stage::ready(Lang::En);
     stage.studio.apply(Action::Set(Setting::Steps(60)));
     let mut window = Window::open(stage, 1280.0, 800.0);
-    let at = window
-        .harness
-        .get_by_role_and_label(egui::accesskit::Role::Label, "Steps")
-        .rect()
-        .center();
+    let at = window.harness.get_by_role_and_label(egui::accesskit::Role::Label, "Steps").rect().center();
     for _ in 0..2 {
         window.harness.drag_at(at);
         window.harness.drop_at(at);
@@ -317,7 +329,9 @@ fn a_command_that_helps_can_be_copied() {
     let copied = (0..6).any(|_| {
         window.harness.step();
         let commands = &window.harness.output().platform_output.commands;
-        commands.iter().any(|c| matches!(c, egui::OutputCommand::CopyText(text) if text == "pip install nvidia-cuda-nvrtc"))
+        commands
+            .iter()
+            .any(|c| matches!(c, egui::OutputCommand::CopyText(text) if text == "pip install nvidia-cuda-nvrtc"))
     });
     assert!(copied);
 }

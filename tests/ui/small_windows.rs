@@ -54,7 +54,10 @@ fn nothing_sticks_out_at_the_size_it_is_made_for() {
                     let rect = node.rect();
                     // Below the fold of the column's scroll is fine; beside the window is not.
                     let name = node.accesskit_node().label().unwrap_or_default();
-                    assert!(rect.left() >= -0.5 && rect.right() <= width + 0.5, "{state}, {lang:?}: {name} at {rect:?}");
+                    assert!(
+                        rect.left() >= -0.5 && rect.right() <= width + 0.5,
+                        "{state}, {lang:?}: {name} at {rect:?}"
+                    );
                 }
             }
         }

@@ -236,5 +236,4 @@ impl Window<'_> {
         self.harness.run_ok();
         self.taken.take()
     }
-
 }

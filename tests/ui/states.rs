@@ -43,7 +43,15 @@ fn each_state_says_what_it_is_and_what_can_be_done() {
         (
             "running",
             [
-                &["Step 12 of 25", "6.8 it/s", "about 2 s left", "Pause", "Stop and keep", "Cancel", "Preview of step 12"],
+                &[
+                    "Step 12 of 25",
+                    "6.8 it/s",
+                    "about 2 s left",
+                    "Pause",
+                    "Stop and keep",
+                    "Cancel",
+                    "Preview of step 12",
+                ],
                 &["第 12 步，共 25 步", "6.8 it/s", "剩余 约 2 秒", "暂停", "停止并保留", "取消", "第 12 步预览"],
             ],
         ),
@@ -114,8 +122,17 @@ fn the_gauge_names_every_part_and_never_says_zero_for_unknown() {
     let mut stage = Stage::ready(Lang::En);
     stage.read(reading(1.0, 3174, 900));
     let window = Window::open(stage, 1280.0, 800.0);
-    for words in ["In use", "3.1 GiB", "Kept in our pool", "430 MiB", "Driver context", "Other programs", "Free", "Limit", "7.2 GiB"]
-    {
+    for words in [
+        "In use",
+        "3.1 GiB",
+        "Kept in our pool",
+        "430 MiB",
+        "Driver context",
+        "Other programs",
+        "Free",
+        "Limit",
+        "7.2 GiB",
+    ] {
         assert!(shows(&window, words), "{words}");
     }
     let mut stage = Stage::ready(Lang::En);

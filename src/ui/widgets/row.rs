@@ -19,9 +19,7 @@ pub fn row<R>(ui: &mut Ui, label: &str, hint: &str, differs: bool, value: impl F
     let mut line = ui.new_child(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)));
     line.spacing_mut().item_spacing.x = space::S;
     let named = label_of(&mut line, label, hint, differs);
-    let inner = line
-        .with_layout(Layout::right_to_left(Align::Center), |ui| ui.label_inputs_by(named.id, value))
-        .inner;
+    let inner = line.with_layout(Layout::right_to_left(Align::Center), |ui| ui.label_inputs_by(named.id, value)).inner;
     Row { inner, reset: named.double_clicked() }
 }
 

@@ -8,8 +8,8 @@ use crate::ui::theme::{CAPTION, Palette, mix};
 use egui::accesskit::Role;
 use egui::epaint::{Vertex, WHITE_UV};
 use egui::{
-    Align2, Color32, CornerRadius, EventFilter, FontId, Key, Mesh, Modifiers, Painter, Pos2, Rect, Response, Sense, Shape,
-    Stroke, StrokeKind, TextureId, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, CornerRadius, EventFilter, FontId, Key, Mesh, Modifiers, Painter, Pos2, Rect, Response, Sense,
+    Shape, Stroke, StrokeKind, TextureId, Ui, WidgetInfo, pos2, vec2,
 };
 
 /// In use, pooled, context, others, and what is used but not told apart.
@@ -80,7 +80,12 @@ impl StackGraph<'_> {
                 painter.vline(x, rect.y_range(), Stroke::new(1.0, p.text));
             }
             if response.has_focus() {
-                painter.rect_stroke(rect, CornerRadius::same(2), ui.visuals().widgets.active.bg_stroke, StrokeKind::Inside);
+                painter.rect_stroke(
+                    rect,
+                    CornerRadius::same(2),
+                    ui.visuals().widgets.active.bg_stroke,
+                    StrokeKind::Inside,
+                );
             }
         }
         response
