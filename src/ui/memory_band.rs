@@ -15,7 +15,7 @@ const SPAN: f64 = 180.0;
 /// Seconds a column stands for: the graph has at most SPAN ÷ this of them.
 const COLUMN: f64 = 1.0;
 /// Width of the figures beside the graph, in points.
-const FIGURES: f32 = 330.0;
+const FIGURES: f32 = 366.0;
 /// Marks and lines drawn at once, at most.
 const MARKS: usize = 24;
 

@@ -114,6 +114,10 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
     }
     actions.extend(remember(ui, panels, widths, size));
     actions.extend(keys);
+    if !actions.is_empty() {
+        // What they change is drawn in the pass that follows.
+        ui.ctx().request_repaint();
+    }
     actions
 }
 
