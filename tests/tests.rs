@@ -1,3 +1,6 @@
 //! The integration tests, in one binary. Folders mirror `src`.
 
 mod diffusion;
+mod structure;
+mod text;
+mod ui;

@@ -26,7 +26,8 @@ pub enum PartError {
 struct Held<T> {
     part: Arc<T>,
     precision: Precision,
-    hold: Hold,
+    /// Gives the bytes back to the account when the part goes.
+    _hold: Hold,
     bytes: Bytes,
 }
 
@@ -116,6 +117,6 @@ fn get<T>(
     let loaded = Arc::new(load()?);
     // Uploads are queued; an error of theirs belongs here and not to the first step.
     place.device.sync().map_err(DiffusionError::from)?;
-    *slot = Some(Held { part: loaded.clone(), precision: place.precision, hold, bytes });
+    *slot = Some(Held { part: loaded.clone(), precision: place.precision, _hold: hold, bytes });
     Ok(loaded)
 }

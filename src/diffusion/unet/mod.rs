@@ -79,3 +79,6 @@ impl UNet {
         Ok(self.conv_out.forward(x))
     }
 }
+
+#[cfg(test)]
+mod tests;
