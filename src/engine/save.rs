@@ -36,10 +36,12 @@ pub enum SaveError {
 
 impl SaveError {
     fn new(path: &Path, source: io::Error) -> Self {
-        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let folder = path.parent().unwrap_or(path).to_path_buf();
         match source.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => SaveError::Full { folder },
             ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => SaveError::ReadOnly { folder },
+            // The temporary name means nothing to a person.
+            _ if path.extension() == Some(OsStr::new("tmp")) => SaveError::Io { path: folder, source },
             _ => SaveError::Io { path: path.to_path_buf(), source },
         }
     }
@@ -197,9 +199,9 @@ struct Temporary(PathBuf);
 impl Temporary {
     fn write(folder: &Path, bytes: &[u8]) -> Result<Self, SaveError> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
-        fs::create_dir_all(folder).map_err(|error| SaveError::new(&folder.join("."), error))?;
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".softbox-{}-{number}.tmp", std::process::id()));
+        fs::create_dir_all(folder).map_err(|error| SaveError::new(&path, error))?;
         let open = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         let mut file = open.map_err(|error| SaveError::new(&path, error))?;
         // From here on the file exists, and goes with this value if anything below fails.

@@ -161,7 +161,8 @@ fn probe_vulkan(found: &mut Probe) {
             uuid: None,
             pci: adapter.pci,
             total: None,
-            f16: adapter.f16,
+            // Some software renderers offer f16 and crash in it.
+            f16: adapter.f16 && !adapter.software,
             // Vulkan converts bfloat16 at most; it does not calculate in it.
             bf16: false,
             software: adapter.software,

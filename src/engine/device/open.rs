@@ -137,7 +137,8 @@ fn configure() {
 
 /// A matrix product in f32, and on a GPU with f16 also one and a convolution in f16, against the plain sums.
 ///
-/// All values are small integers, so every type holds the exact result.
+/// Software renderers get the convolution in f32 alone: Mesa 22.3's crashes, the whole program with it, when it compiles
+/// CubeCL's matrix product. All values are small integers, so every type holds the exact result.
 fn first_product(device: &Device, candidate: &Candidate) -> Result<(), OpenError> {
     const N: usize = 32;
     let value = |at: usize| (at * 7 % 5) as f32 - 2.0;
@@ -154,8 +155,10 @@ fn first_product(device: &Device, candidate: &Candidate) -> Result<(), OpenError
             let data = TensorData::new(data.to_vec(), [N, N]);
             Tensor::<2>::from_data(data, (device, DType::F32)).cast(dtype)
         };
-        compare("a matrix product", load(&a).matmul(load(&b)).cast(DType::F32), &product, candidate)?;
-        if dtype == DType::F16 {
+        if !candidate.software {
+            compare("a matrix product", load(&a).matmul(load(&b)).cast(DType::F32), &product, candidate)?;
+        }
+        if dtype == DType::F16 || candidate.software {
             // [1, 16, 8, 8] by [4, 16, 3, 3], padded by 1 → [1, 4, 8, 8]
             let load = |data: &[f32], shape: [usize; 4]| {
                 let data = TensorData::new(data.to_vec(), shape);

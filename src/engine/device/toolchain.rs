@@ -164,17 +164,48 @@ fn choose(
     Err(error)
 }
 
-/// Every compiler there is, asked one by one, so that none is loaded once a good one is found.
+/// Every compiler there is, looked at one by one, so that none is loaded once a good one is found.
 fn compilers(places: &[Place]) -> impl Iterator<Item = Nvrtc> {
     let by_name = NVRTC_NAMES.iter().map(PathBuf::from).map(|name| (name, false));
     let by_place = places.iter().flat_map(|place| place.libraries()).map(|file| (file, true));
     by_name.chain(by_place).filter_map(|(file, placed)| {
-        let version = nvrtc_version(&file)?;
+        let version = if placed { version_beside(&file) } else { None }.or_else(|| nvrtc_version(&file))?;
         Some(Nvrtc { file: placed.then_some(file), version })
     })
 }
 
+/// The version of a compiler by the name of the part that lies beside it, `libnvrtc-builtins.so.12.9` or
+/// `nvrtc-builtins64_129.dll`: without loading it, so that one that is not taken leaves no trace.
+fn version_beside(file: &Path) -> Option<Version> {
+    let generation = file.file_name()?.to_string_lossy().into_owned();
+    let folder = fs::read_dir(file.parent()?).ok()?;
+    let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut versions: Vec<Version> = names.filter_map(|name| builtins_version(&name)).collect();
+    // Several generations may share a folder; `libnvrtc.so.12` and `nvrtc64_120_0.dll` tell theirs.
+    let major = generation.trim_start_matches("libnvrtc.so.").trim_start_matches("nvrtc64_").get(..2);
+    if let Some(major) = major.and_then(|digits| digits.parse::<u32>().ok()) {
+        versions.retain(|version| version.major == major);
+    }
+    match versions.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
+}
+
+fn builtins_version(name: &str) -> Option<Version> {
+    if let Some(rest) = name.strip_prefix("libnvrtc-builtins.so.") {
+        let (major, minor) = rest.split_once('.')?;
+        // The longer name is the file, this one a link to it.
+        return Some(Version { major: major.parse().ok()?, minor: minor.parse().ok()? });
+    }
+    let digits = name.strip_prefix("nvrtc-builtins64_")?.strip_suffix(".dll")?;
+    let (major, minor) = digits.split_at_checked(2)?;
+    Some(Version { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
 /// Asks a library for its version. `None` if it does not load or is no NVRTC.
+///
+/// It stays loaded: an NVRTC that was unloaded and loaded again crashes in its first compilation.
 pub(super) fn nvrtc_version(file: &Path) -> Option<Version> {
     type GetVersion = unsafe extern "system" fn(*mut c_int, *mut c_int) -> c_int;
     let (mut major, mut minor): (c_int, c_int) = (0, 0);
@@ -182,8 +213,9 @@ pub(super) fn nvrtc_version(file: &Path) -> Option<Version> {
     // signature that NVRTC's manual gives, and both pointers are valid for the call.
     unsafe {
         let library = Library::new(file).ok()?;
-        let get = library.get::<GetVersion>(b"nvrtcVersion").ok()?;
-        if get(&mut major, &mut minor) != 0 {
+        let answered = library.get::<GetVersion>(b"nvrtcVersion").is_ok_and(|get| get(&mut major, &mut minor) == 0);
+        std::mem::forget(library);
+        if !answered {
             return None;
         }
     }
@@ -321,6 +353,20 @@ mod tests {
         let old = Version { major: 11, minor: 8 };
         let error = choose(old, [nvrtc(11, 8)].into_iter(), &[]).unwrap_err();
         assert_eq!((error.clone(), error.command()), (ToolchainError::DriverTooOld { driver: old }, None));
+    }
+
+    #[test]
+    fn a_version_is_read_off_the_names_of_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["libnvrtc.so.12", "libnvrtc-builtins.so.12.9", "libnvrtc-builtins.alt.so.12.9"] {
+            fs::write(at(name), "").unwrap();
+        }
+        assert_eq!(version_beside(&at("libnvrtc.so.12")), Some(Version { major: 12, minor: 9 }));
+        fs::write(at("libnvrtc-builtins.so.13.0"), "").unwrap();
+        assert_eq!(version_beside(&at("libnvrtc.so.13")), Some(Version { major: 13, minor: 0 }));
+        assert_eq!(version_beside(&at("libnvrtc.so")), None, "which of the two it is cannot be told by name");
+        assert_eq!(builtins_version("nvrtc-builtins64_128.dll"), Some(Version { major: 12, minor: 8 }));
     }
 
     #[test]
