@@ -189,7 +189,7 @@ fn limits(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
         new.budget = usual.budget;
     } else if line.inner {
         // Half a GiB and less is no ceiling: nothing would run.
-        new.budget = (gib > 0.5).then(|| Bytes((gib * (1u64 << 30) as f64) as u64));
+        new.budget = (gib > 0.5).then_some(Bytes((gib * (1u64 << 30) as f64) as u64));
     }
 
     let differs = old.clean_every != usual.clean_every;
