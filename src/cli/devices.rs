@@ -26,7 +26,9 @@ pub fn run(args: &DevicesArgs) -> Exit {
             (Ok(()), None) => cli::DEVICE_USABLE.with(voice.lang, &[("device", &device)]),
         });
     }
-    for passed in &probe.passed_over {
+    // A software renderer is usable when named, and passed over by itself; once is enough.
+    let listed = |name: &str| probe.devices.iter().any(|candidate| candidate.label() == name);
+    for passed in probe.passed_over.iter().filter(|passed| !listed(&passed.device)) {
         voice.line(&cli::DEVICE_NOT_USABLE.with(voice.lang, &[("device", &passed.device), ("why", &passed.why)]));
         if let Some(command) = &passed.command {
             voice.line(&cli::DEVICE_COMMAND.with(voice.lang, &[("command", command)]));

@@ -4,18 +4,23 @@ use super::args::MemoryArgs;
 use super::{Exit, Voice, follow, report};
 use crate::base::{Bytes, JobError, MemoryReading, Notice, Problem};
 use crate::engine::EngineSettings;
+use crate::engine::device;
 use crate::engine::protocol::{Command, DeviceStatus, EngineHandle, Event};
 use crate::text::{figures, memory, notices};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Opening a device compiles its first kernels, which takes a while where none are kept yet.
-const LONGEST_START: Duration = Duration::from_secs(120);
+const LONGEST_START: Duration = Duration::from_secs(60);
 /// A reading comes four times a second; a gauge that says nothing for so long says nothing.
 const LONGEST_READING: Duration = Duration::from_secs(5);
 
 pub fn run(args: &MemoryArgs) -> Exit {
     let voice = Voice::new(&args.say);
+    let probe = device::probe();
+    if probe.find(args.device).is_none() {
+        return voice.fail(&device::not_offered(args.device, &probe).into());
+    }
     let settings = EngineSettings {
         device: args.device,
         limits: args.limits.limits(),

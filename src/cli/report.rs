@@ -28,6 +28,8 @@ pub fn generated(outcome: &Outcome, request: &ShotRequest, setup: &Setup, latent
         "cfg": request.cfg,
         "sampler": request.sampler.cli_name(),
         "schedule": request.schedule.cli_name(),
+        "rng": request.noise,
+        "clip_skip": request.clip_skip,
         "latents": latents,
         "start_seconds": rounded(outcome.start_seconds),
         "interrupted": outcome.interrupted,
@@ -114,9 +116,9 @@ pub fn bytes(amount: Option<Bytes>) -> Value {
     amount.map_or(Value::Null, |amount| json!(amount.0))
 }
 
-/// To the microsecond: more digits are noise.
+/// To the microsecond: more digits are noise. Never "-0.0".
 pub fn rounded(seconds: f64) -> f64 {
-    (seconds * 1e6).round() / 1e6
+    (seconds * 1e6).round() / 1e6 + 0.0
 }
 
 #[cfg(test)]

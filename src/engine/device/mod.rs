@@ -14,7 +14,7 @@ mod vulkan;
 
 pub use driver::{Card, DriverError, Version};
 pub use environment::prepare_environment;
-pub use open::{OpenError, is_device_lost, open, open_candidate};
+pub use open::{OpenError, is_device_lost, not_offered, open, open_candidate};
 pub use toolchain::{Headers, ToolchainError, install_command};
 pub use vulkan::VulkanError;
 

@@ -222,7 +222,7 @@ fn status(candidate: &Candidate, passed_over: Vec<PassedOver>) -> DeviceStatus {
 }
 
 /// Why a device that was asked for by name is not among the candidates.
-fn not_offered(choice: DeviceChoice, probe: &Probe) -> OpenError {
+pub fn not_offered(choice: DeviceChoice, probe: &Probe) -> OpenError {
     let (device, family) = match choice {
         DeviceChoice::Cuda(n) => (format!("CUDA device {n}"), "CUDA"),
         DeviceChoice::Vulkan(n) => (format!("Vulkan device {n}"), "Vulkan"),
