@@ -5,7 +5,7 @@
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde_json::Value;
-use softbox::base::{ModelChoice, NoiseSource, Precision, SamplerKind, ScheduleKind, VaeChoice};
+use softbox::base::{DeviceChoice, ModelChoice, NoiseSource, Precision, SamplerKind, ScheduleKind, VaeChoice};
 use softbox::diffusion::config::{PredictionType, SchedulerConfig};
 use softbox::diffusion::layers::Loader;
 use softbox::diffusion::noise::NoiseGenerator;
@@ -43,11 +43,14 @@ struct Tiny {
 
 impl Tiny {
     fn open(name: &str) -> Self {
+        Tiny::open_on(name, Device::flex())
+    }
+
+    fn open_on(name: &str, device: Device) -> Self {
         let file = data(&format!("{name}.safetensors"));
         let path = if file.exists() { file } else { data(name) };
         let checkpoint = Checkpoint::open(&ModelChoice::Path(path), &VaeChoice::Automatic, false).unwrap();
         assert_eq!(checkpoint.unknown().count, 0, "every tensor is known");
-        let device = Device::flex();
         let (text, unet, vae) = (checkpoint.text_encoder(), checkpoint.unet(), checkpoint.vae().unwrap());
         let loader = |tensors| Loader::new(tensors, &device, Precision::F32, Watch::never());
         let tokenizer = match checkpoint.tokenizer() {
@@ -109,6 +112,30 @@ fn assert_near(got: &[f32], want: &[f32], tolerance: f32, what: &str) {
 fn for_each_model(test: impl Fn(&str, &Tiny)) {
     for name in ["tiny-a", "tiny-b", "tiny-single"] {
         test(name, &Tiny::open(name));
+    }
+}
+
+/// The first Vulkan device, opened as the program opens it.
+fn vulkan() -> Device {
+    let probe = softbox::engine::device::probe();
+    let found = probe.devices.iter().find(|candidate| matches!(candidate.choice, DeviceChoice::Vulkan(_)));
+    softbox::engine::device::open_candidate(found.expect("a Vulkan device")).expect("it opens")
+}
+
+/// The code that GPUs run, on whatever Vulkan there is (a software renderer in CI): each network against its vectors.
+#[test]
+#[ignore = "needs a Vulkan device, a software renderer will do"]
+fn vulkan_networks_equal_the_reference() {
+    for name in ["tiny-a", "tiny-b", "tiny-single"] {
+        let tiny = Tiny::open_on(name, vulkan());
+        let (ids, shape) = tiny.vector_of_ids();
+        let (want, _) = tiny.vector("text.clip_skip_1");
+        let got = host(tiny.text_encoder.forward(&ids[..shape[1]], 1, Watch::never()).unwrap());
+        assert_near(&got, &want[..got.len()], WHOLE, &format!("{name} text encoder on Vulkan"));
+        check_decode(&tiny, &tiny.vae, 1, &format!("{name} on Vulkan"));
+        let latent = tiny.tensor::<4>("unet.0.latent");
+        let got = host(tiny.unet.forward(latent, 519.3, tiny.tensor("unet.0.context"), Watch::never()).unwrap());
+        assert_near(&got, &tiny.vector("unet.0.out").0, WHOLE, &format!("{name} UNet on Vulkan"));
     }
 }
 

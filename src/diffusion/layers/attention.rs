@@ -3,6 +3,7 @@
 //! The CPU backend has a tiled kernel. On a GPU the scores are made for a few queries at a time, so that their matrix never
 //! takes more than a fixed amount of memory at any picture size.
 
+use super::product::product;
 use burn::backend::DispatchDevice;
 use burn::tensor::ops::AttentionModuleOptions;
 use burn::tensor::{DType, Tensor, activation, module};
@@ -36,8 +37,8 @@ pub fn attention(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> Tensor<4> {
     let rows = (SCORE_BYTES / (4 * n * heads * keys)).clamp(1, tokens);
     let slices = (0..tokens).step_by(rows).map(|start| {
         let q = if rows == tokens { q.clone() } else { q.clone().narrow(2, start, rows.min(tokens - start)) };
-        let scores = q.matmul(k.clone()).cast(DType::F32);
-        activation::softmax(scores, 3).cast(dtype).matmul(v.clone())
+        let scores = product(q, k.clone()).cast(DType::F32);
+        product(activation::softmax(scores, 3).cast(dtype), v.clone())
     });
     let mut slices: Vec<_> = slices.collect();
     if slices.len() == 1 { slices.remove(0) } else { Tensor::cat(slices, 2) }
@@ -48,10 +49,10 @@ pub fn causal_attention(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> Tensor<4> {
     let [_, _, tokens, d] = q.dims();
     let dtype = q.dtype();
     let device = q.device();
-    let scores = (q * (d as f64).powf(-0.5)).matmul(k.swap_dims(2, 3)).cast(DType::F32);
+    let scores = product(q * (d as f64).powf(-0.5), k.swap_dims(2, 3)).cast(DType::F32);
     // -10⁹ instead of -∞: the same softmax in f32, and every backend can write it down.
     let mask: Vec<f32> = (0..tokens * tokens).map(|i| if i % tokens > i / tokens { -1e9 } else { 0.0 }).collect();
     let mask = Tensor::<1>::from_data(burn::tensor::TensorData::new(mask, [tokens * tokens]), (&device, DType::F32));
     let weights = activation::softmax(scores + mask.reshape([1, 1, tokens, tokens]), 3).cast(dtype);
-    weights.matmul(v)
+    product(weights, v)
 }

@@ -1,5 +1,6 @@
 //! Linear layers and lookup tables.
 
+use super::product;
 use burn::tensor::{Int, Tensor, module};
 
 /// `y = x · weight + bias`.
@@ -14,7 +15,7 @@ pub struct Linear {
 impl Linear {
     /// `[.., in]` to `[.., out]`.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        module::linear(x, self.weight.clone(), self.bias.clone())
+        product::linear(x, self.weight.clone(), self.bias.clone())
     }
 
     pub fn width_out(&self) -> usize {

@@ -9,6 +9,7 @@ mod conv;
 mod linear;
 mod loader;
 mod norm;
+mod product;
 
 pub use attention::{SCORE_BYTES, attention, causal_attention, merge_heads, split_heads};
 pub use conv::{Conv2d, upsample_nearest};

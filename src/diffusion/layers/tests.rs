@@ -15,7 +15,7 @@ fn tensor<const D: usize>(shape: [usize; D]) -> Tensor<D> {
 }
 
 fn values<const D: usize>(x: Tensor<D>) -> Vec<f32> {
-    x.into_data().into_vec().unwrap()
+    x.into_data().try_into_vec().unwrap()
 }
 
 fn worst(a: &[f32], b: &[f32]) -> f32 {
@@ -68,4 +68,91 @@ fn causal_attention_does_not_look_ahead() {
     let whole = causal_attention(q.clone(), k.clone(), v.clone());
     let first = causal_attention(q.narrow(2, 0, 3), k.narrow(2, 0, 3), v.narrow(2, 0, 3));
     assert!(worst(&values(whole.narrow(2, 0, 3)), &values(first)) < 1e-6);
+}
+
+/// Each layer on a GPU against the CPU, at shapes that are odd everywhere.
+#[test]
+#[ignore = "needs a Vulkan device, a software renderer will do"]
+fn vulkan_layers_equal_the_cpu() {
+    let probe = crate::engine::device::probe();
+    let found = probe.devices.iter().find(|c| matches!(c.choice, crate::base::DeviceChoice::Vulkan(_)));
+    let gpu = crate::engine::device::open_candidate(found.expect("a Vulkan device")).expect("it opens");
+    let cpu = Device::flex();
+    let on = |device: &Device, shape: &[usize]| {
+        let n: usize = shape.iter().product();
+        Tensor::<1>::from_data(TensorData::new(ramp(n), [n]), (device, DType::F32))
+    };
+    type Case = (&'static str, fn(&dyn Fn(&[usize]) -> Tensor<1>) -> Tensor<1>);
+    fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
+        let n: usize = x.dims().iter().product();
+        x.reshape([n])
+    }
+    let cases: Vec<Case> = vec![
+        ("linear", |t| {
+            let weight = t(&[24 * 36]).reshape([24, 36]).swap_dims(0, 1);
+            flat(Linear { weight, bias: Some(t(&[24])) }.forward(t(&[2 * 77 * 36]).reshape([2, 77, 36])))
+        }),
+        ("linear of one row", |t| {
+            let weight = t(&[24 * 36]).reshape([24, 36]).swap_dims(0, 1);
+            flat(Linear { weight, bias: Some(t(&[24])) }.forward(t(&[36]).reshape([1, 36])))
+        }),
+        ("layer norm", |t| {
+            let norm = LayerNorm { gamma: t(&[36]), beta: t(&[36]), eps: 1e-5 };
+            flat(norm.forward(t(&[2 * 77 * 36]).reshape([2, 77, 36])))
+        }),
+        ("group norm", |t| {
+            let norm = GroupNorm { gamma: t(&[12]), beta: t(&[12]), groups: 4, eps: 1e-5 };
+            flat(norm.forward(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7])))
+        }),
+        ("conv 3x3", |t| {
+            let weight = t(&[8 * 9 * 12]).reshape([8, 3, 3, 12]).permute([0, 3, 1, 2]);
+            let conv = Conv2d { weight, bias: Some(t(&[8])), stride: 1, padding: Conv2d::SAME };
+            flat(conv.forward(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7])))
+        }),
+        ("conv 3x3 stride 2, padded after", |t| {
+            let weight = t(&[8 * 9 * 12]).reshape([8, 3, 3, 12]).permute([0, 3, 1, 2]);
+            let conv = Conv2d { weight, bias: Some(t(&[8])), stride: 2, padding: [(0, 1), (0, 1)] };
+            flat(conv.forward(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7])))
+        }),
+        ("conv 1x1", |t| {
+            let conv = Conv2d {
+                weight: t(&[8 * 12]).reshape([8, 12, 1, 1]),
+                bias: Some(t(&[8])),
+                stride: 1,
+                padding: Conv2d::NONE,
+            };
+            flat(conv.forward(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7])))
+        }),
+        ("upsample", |t| flat(upsample_nearest(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7]), [9, 14]))),
+        ("attention", |t| {
+            let q = split_heads(t(&[2 * 35 * 24]).reshape([2, 35, 24]), 4);
+            let k = split_heads(t(&[2 * 77 * 24]).reshape([2, 77, 24]), 4);
+            flat(merge_heads(attention(q, k.clone(), k)))
+        }),
+        ("causal attention", |t| {
+            let q = split_heads(t(&[77 * 24]).reshape([1, 77, 24]), 4);
+            flat(merge_heads(causal_attention(q.clone(), q.clone(), q)))
+        }),
+        ("matrix product", |t| flat(product::product(t(&[5 * 36]).reshape([1, 1, 5, 36]), t(&[36 * 24]).reshape([1, 1, 36, 24])))),
+        ("softmax", |t| flat(burn::tensor::activation::softmax(t(&[5 * 77]).reshape([5, 77]), 1))),
+        ("gelu", |t| burn::tensor::activation::gelu(t(&[77]))),
+        ("silu", |t| burn::tensor::activation::silu(t(&[77]))),
+        ("mean", |t| flat(t(&[5 * 77]).reshape([5, 77]).mean_dim(1))),
+        ("concatenation", |t| {
+            let x = t(&[2 * 12 * 35]).reshape([2, 12, 5, 7]);
+            flat(Tensor::cat(vec![x.clone(), x], 1))
+        }),
+    ];
+    let mut wrong = Vec::new();
+    for (name, case) in cases {
+        let got = values(case(&|shape| on(&gpu, shape)));
+        let want = values(case(&|shape| on(&cpu, shape)));
+        let scale = want.iter().fold(0f32, |most, v| most.max(v.abs()));
+        let error = worst(&got, &want) / scale;
+        println!("{name}: {error:.1e}");
+        if error.is_nan() || error > 1e-4 {
+            wrong.push(name);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
