@@ -9,6 +9,7 @@ pub mod base;
 pub mod cli;
 pub mod diffusion;
 pub mod engine;
+pub mod kernels;
 pub mod memory;
 pub mod studio;
 pub mod text;

@@ -79,9 +79,7 @@ impl Effects {
                     .add_filter("PNG, JPEG, WebP", &["png", "jpg", "jpeg", "webp"])
                     .set_file_name(name)
                     .save_file();
-                self.ask(dialog, move |file| {
-                    save_as(shot, &image, &request, &parameters, &model, file)
-                });
+                self.ask(dialog, move |file| save_as(shot, &image, &request, &parameters, &model, file));
             }
             Effect::CopyPicture(image) => {
                 let size = [image.width(), image.height()];

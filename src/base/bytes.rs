@@ -115,7 +115,9 @@ mod tests {
 
     #[test]
     fn prints_as_a_person_would_write_it() {
-        for (n, text) in [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 30, "3.0 GiB"), ((1 << 30) - 1, "1.0 GiB")] {
+        for (n, text) in
+            [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 30, "3.0 GiB"), ((1 << 30) - 1, "1.0 GiB")]
+        {
             assert_eq!(Bytes(n).to_string(), text);
         }
         assert_eq!(Bytes::gib(139).to_string(), "139 GiB");

@@ -44,7 +44,10 @@ mod tests {
 
     #[test]
     fn the_newest_wins_and_is_taken_once() {
-        let (here, there) = { let l = Latest::new(); (l.clone(), l) };
+        let (here, there) = {
+            let l = Latest::new();
+            (l.clone(), l)
+        };
         here.put(1);
         here.put(2);
         assert_eq!((there.take(), there.take()), (Some(2), None));

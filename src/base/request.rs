@@ -33,7 +33,11 @@ impl Size {
 
     pub fn new(width: u32, height: u32) -> Result<Self, RequestError> {
         let holds = |side: u32| side % Self::STEP == 0 && (Self::LEAST..=Self::MOST).contains(&side);
-        if holds(width) && holds(height) { Ok(Size { width, height }) } else { Err(RequestError::Size { width, height }) }
+        if holds(width) && holds(height) {
+            Ok(Size { width, height })
+        } else {
+            Err(RequestError::Size { width, height })
+        }
     }
 
     /// The nearest size that holds: each side rounded to a multiple of 8 and kept within bounds.

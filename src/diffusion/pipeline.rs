@@ -4,9 +4,9 @@
 //! and predictions cross to the host once a call, where the samplers' arithmetic runs in f32; a call of the UNet costs
 //! thousands of times as much.
 
+use super::config::PredictionType;
 use super::layers::float_type;
 use super::prompt::{Pairing, PromptChunks, apply_weights, pair_chunks};
-use super::config::PredictionType;
 use super::samplers::{ModelInput, guidance};
 use super::text_encoder::TextEncoder;
 use super::unet::UNet;

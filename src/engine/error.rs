@@ -61,9 +61,7 @@ pub fn from_weights(error: &WeightError) -> Problem {
             Problem::FileIncomplete { path: file.clone(), have: Bytes(*have), need: Bytes(*need) }
         }
         WeightError::Changed { file } => Problem::FileChanged { path: file.clone() },
-        WeightError::Refused { path, family } => {
-            Problem::WrongKind { path: path.clone(), kind: family.to_string() }
-        }
+        WeightError::Refused { path, family } => Problem::WrongKind { path: path.clone(), kind: family.to_string() },
         WeightError::Foreign { file, format } => Problem::WrongKind { path: file.clone(), kind: format.to_string() },
         WeightError::NoVae { path } => Problem::NoVae { path: path.clone() },
         WeightError::HeaderTooSmall { file, .. }
@@ -85,9 +83,7 @@ pub fn from_weights(error: &WeightError) -> Problem {
         | WeightError::ConfigUnsupported { file, .. } => {
             Problem::BadCheckpoint { path: file.clone(), what: error.to_string() }
         }
-        WeightError::MissingPart { path, .. } => {
-            Problem::BadCheckpoint { path: path.clone(), what: error.to_string() }
-        }
+        WeightError::MissingPart { path, .. } => Problem::BadCheckpoint { path: path.clone(), what: error.to_string() },
         WeightError::OnlyPickle { folder, .. } => {
             Problem::BadCheckpoint { path: folder.clone(), what: error.to_string() }
         }

@@ -54,10 +54,7 @@ pub enum StartError {
 ///
 /// # Errors
 /// When the gauge script cannot be read, or the system gives no thread.
-pub fn start(
-    settings: EngineSettings,
-    wake: impl Fn() + Send + Sync + 'static,
-) -> Result<EngineHandle, StartError> {
+pub fn start(settings: EngineSettings, wake: impl Fn() + Send + Sync + 'static) -> Result<EngineHandle, StartError> {
     let (commands, inbox) = crossbeam_channel::unbounded();
     let (outbox, events) = crossbeam_channel::unbounded();
     let (previews, readings) = (Latest::new(), Latest::new());

@@ -7,8 +7,8 @@
 use crate::base::choice::MemoryLimits;
 use crate::base::problem::Phase;
 use crate::base::{
-    Bytes, CleanReport, DeviceChoice, JobError, JobId, Latest, MemoryReading, ModelChoice, Notice, OutputPlan, Precision,
-    RgbImage, ShotRequest, VaeChoice,
+    Bytes, CleanReport, DeviceChoice, JobError, JobId, Latest, MemoryReading, ModelChoice, Notice, OutputPlan,
+    Precision, RgbImage, ShotRequest, VaeChoice,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -115,7 +115,12 @@ pub struct Progress {
 pub enum PauseReason {
     Asked,
     /// The card is over the limit. `others` is what other programs hold, where known.
-    LowMemory { step: u32, used: f64, limit: f64, others: Option<Bytes> },
+    LowMemory {
+        step: u32,
+        used: f64,
+        limit: f64,
+        others: Option<Bytes>,
+    },
 }
 
 /// A finished picture.

@@ -48,7 +48,8 @@ pub fn run(worker: &mut Worker, job: &Job) -> Result<Summary, Ended> {
     let schedule = NoiseSchedule::new(model.scheduler()).map_err(|error| {
         Ended::failed(Problem::BadCheckpoint { path: path.clone(), what: error.to_string() }, error.to_string())
     })?;
-    let shape = model.latent_shape(request.size).map_err(|problem| Ended::failed(problem, path.display().to_string()))?;
+    let shape =
+        model.latent_shape(request.size).map_err(|problem| Ended::failed(problem, path.display().to_string()))?;
     let plan = Plan::new(request.sampler, request.schedule, request.steps as usize, &schedule);
     let plan = plan.map_err(|error| failed(error.into()))?;
     let before_run = worker.memory.before_run(request, precision);
@@ -259,8 +260,7 @@ impl Making<'_> {
         let device = worker.memory.device().map_err(|error| self.failed(error))?;
         let cfg = self.job.request.cfg;
         let prediction = self.prediction;
-        self.denoiser =
-            Some(Denoiser::new(unet, device, precision, positive, negative, cfg, prediction, self.shape));
+        self.denoiser = Some(Denoiser::new(unet, device, precision, positive, negative, cfg, prediction, self.shape));
         Ok(())
     }
 

@@ -181,8 +181,7 @@ impl Worker {
         if let Some(target) = &likely {
             self.memory.device_opens(target);
         }
-        let (opened, status) =
-            device::open(choice, &probe).map_err(|error| Ended::Failed(Box::new(error.into())))?;
+        let (opened, status) = device::open(choice, &probe).map_err(|error| Ended::Failed(Box::new(error.into())))?;
         let used = probe.devices.iter().find(|candidate| candidate.choice == status.choice).map(target);
         if let Some(target) = used.filter(|used| likely.as_ref() != Some(used)) {
             self.memory.device_opens(&target);

@@ -10,8 +10,8 @@ use super::forecast::{Attention, Constants, Correction, Forecast, Part, PerPart,
 use super::gauge::{Gauge, Peaks, Pools, Rates};
 use super::model::{Model, ModelKey};
 use super::policy::{Need, Policy, Verdict, Waiting};
-use super::report::clean_report;
 use super::reading::{self, Target, UnknownSource};
+use super::report::clean_report;
 use super::residency::{PartError, Place, Residency};
 use super::{MemoryError, Script};
 use crate::base::choice::MemoryLimits;

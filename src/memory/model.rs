@@ -6,8 +6,8 @@ use crate::diffusion::DiffusionError;
 use crate::diffusion::config::{PredictionType, SchedulerConfig};
 use crate::diffusion::prompt::{self, Piece, PromptChunks};
 use crate::diffusion::tokenizer::Tokenizer;
-use crate::diffusion::weights::checkpoint::VaeOrigin;
 use crate::diffusion::weights::Checkpoint;
+use crate::diffusion::weights::checkpoint::VaeOrigin;
 use std::path::PathBuf;
 
 /// All that decides which weights are loaded, and in which type.

@@ -1,9 +1,9 @@
 //! Which parts of the model lie on the device. The only place that loads or drops weights.
 
+use super::MemoryError;
 use super::account::{Account, Hold};
 use super::forecast::{Part, weight_bytes};
 use super::model::Model;
-use super::MemoryError;
 use crate::base::{Bytes, Precision};
 use crate::diffusion::layers::Loader;
 use crate::diffusion::text_encoder::TextEncoder;

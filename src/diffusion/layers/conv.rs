@@ -1,5 +1,7 @@
 //! Convolution and nearest-neighbour upsampling.
 
+use crate::kernels;
+use burn::backend::DispatchDevice;
 use burn::tensor::ops::{ConvOptions, InterpolateMode, InterpolateOptions};
 use burn::tensor::{Tensor, module};
 
@@ -29,7 +31,11 @@ impl Conv2d {
         } else {
             ConvOptions::new_with_padding(stride, self.padding, [1, 1], 1)
         };
-        module::conv2d(x, self.weight.clone(), self.bias.clone(), options)
+        let (weight, bias) = (self.weight.clone(), self.bias.clone());
+        match x.device().as_dispatch() {
+            DispatchDevice::Cube(_) => kernels::conv::conv2d(x, weight, bias, options),
+            _ => module::conv2d(x, weight, bias, options),
+        }
     }
 }
 

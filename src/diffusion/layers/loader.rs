@@ -6,6 +6,8 @@ use crate::diffusion::weights::{HostTensor, TensorSource};
 use crate::diffusion::{DiffusionError, Watch};
 use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// The device type of a precision. `Auto` is decided before anything is loaded, and counts as f32 here.
 pub fn float_type(precision: Precision) -> DType {
@@ -24,11 +26,16 @@ pub struct Loader<'a> {
     precision: Precision,
     watch: Watch<'a>,
     path: String,
+    /// Bytes handed to the device's queue since it was last waited for.
+    queued: Rc<Cell<usize>>,
 }
+
+/// How much may be on its way to the device. Until it has arrived, it takes host memory as well.
+const MOST_QUEUED: usize = 32 << 20;
 
 impl<'a> Loader<'a> {
     pub fn new(source: &'a dyn TensorSource, device: &'a Device, precision: Precision, watch: Watch<'a>) -> Self {
-        Loader { source, device, precision, watch, path: String::new() }
+        Loader { source, device, precision, watch, path: String::new(), queued: Rc::default() }
     }
 
     /// The loader for `name` below this one.
@@ -144,11 +151,16 @@ impl<'a> Loader<'a> {
 
     fn host(&self, name: &str, precision: Precision) -> Result<HostTensor, DiffusionError> {
         self.watch.check()?;
+        if self.queued.get() > MOST_QUEUED {
+            self.device.sync()?;
+            self.queued.set(0);
+        }
         Ok(self.source.read(&self.full(name), precision)?)
     }
 
     fn upload(&self, bytes: Vec<u8>, precision: Precision) -> Tensor<1> {
         let dtype = float_type(precision);
+        self.queued.set(self.queued.get() + bytes.len());
         let elements = bytes.len() / precision.size();
         Tensor::from_data(TensorData::from_bytes_vec(bytes, [elements], dtype), (self.device, dtype))
     }

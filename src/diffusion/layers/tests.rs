@@ -70,17 +70,35 @@ fn causal_attention_does_not_look_ahead() {
     assert!(worst(&values(whole.narrow(2, 0, 3)), &values(first)) < 1e-6);
 }
 
-/// Each layer on a GPU against the CPU, at shapes that are odd everywhere.
+fn open(is: fn(&crate::base::DeviceChoice) -> bool) -> Device {
+    let probe = crate::engine::device::probe();
+    let found = probe.devices.iter().find(|candidate| is(&candidate.choice));
+    crate::engine::device::open_candidate(found.expect("such a device")).expect("it opens")
+}
+
 #[test]
 #[ignore = "needs a Vulkan device, a software renderer will do"]
 fn vulkan_layers_equal_the_cpu() {
-    let probe = crate::engine::device::probe();
-    let found = probe.devices.iter().find(|c| matches!(c.choice, crate::base::DeviceChoice::Vulkan(_)));
-    let gpu = crate::engine::device::open_candidate(found.expect("a Vulkan device")).expect("it opens");
+    layers_equal_the_cpu(&open(|choice| matches!(choice, crate::base::DeviceChoice::Vulkan(_))), DType::F32, 1e-4);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn cuda_layers_equal_the_cpu() {
+    let gpu = open(|choice| matches!(choice, crate::base::DeviceChoice::Cuda(_)));
+    layers_equal_the_cpu(&gpu, DType::F32, 1e-4);
+    layers_equal_the_cpu(&gpu, DType::BF16, 2e-2);
+    // Half a unit in the last place of f16 is 2.4e-4 of the largest value; sums in f16 would be a hundred times that.
+    layers_equal_the_cpu(&gpu, DType::F16, 1.5e-3);
+}
+
+/// Each layer on a GPU in `dtype` against the CPU in f32, at shapes that are odd everywhere and at some of SD1.5's.
+fn layers_equal_the_cpu(gpu: &Device, dtype: DType, tolerance: f32) {
     let cpu = Device::flex();
-    let on = |device: &Device, shape: &[usize]| {
+    // Both start from values that the type holds exactly.
+    let on = |device: &Device, wanted: DType, shape: &[usize]| {
         let n: usize = shape.iter().product();
-        Tensor::<1>::from_data(TensorData::new(ramp(n), [n]), (device, DType::F32))
+        Tensor::<1>::from_data(TensorData::new(ramp(n), [n]), (device, DType::F32)).cast(dtype).cast(wanted)
     };
     type Case = (&'static str, fn(&dyn Fn(&[usize]) -> Tensor<1>) -> Tensor<1>);
     fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
@@ -97,11 +115,12 @@ fn vulkan_layers_equal_the_cpu() {
             flat(Linear { weight, bias: Some(t(&[24])) }.forward(t(&[36]).reshape([1, 36])))
         }),
         ("layer norm", |t| {
-            let norm = LayerNorm { gamma: t(&[36]), beta: t(&[36]), eps: 1e-5 };
+            let norm = LayerNorm { gamma: t(&[36]).cast(DType::F32), beta: t(&[36]).cast(DType::F32), eps: 1e-5 };
             flat(norm.forward(t(&[2 * 77 * 36]).reshape([2, 77, 36])))
         }),
         ("group norm", |t| {
-            let norm = GroupNorm { gamma: t(&[12]), beta: t(&[12]), groups: 4, eps: 1e-5 };
+            let norm =
+                GroupNorm { gamma: t(&[12]).cast(DType::F32), beta: t(&[12]).cast(DType::F32), groups: 4, eps: 1e-5 };
             flat(norm.forward(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7])))
         }),
         ("conv 3x3", |t| {
@@ -123,6 +142,30 @@ fn vulkan_layers_equal_the_cpu() {
             };
             flat(conv.forward(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7])))
         }),
+        ("conv 3x3 of 1280 channels", |t| {
+            let weight = t(&[64 * 9 * 1280]).reshape([64, 3, 3, 1280]).permute([0, 3, 1, 2]);
+            let conv = Conv2d { weight, bias: Some(t(&[64])), stride: 1, padding: Conv2d::SAME };
+            flat(conv.forward(t(&[2 * 1280 * 64]).reshape([2, 8, 8, 1280]).permute([0, 3, 1, 2])))
+        }),
+        ("conv 3x3 from 4 channels", |t| {
+            let weight = t(&[320 * 9 * 4]).reshape([320, 3, 3, 4]).permute([0, 3, 1, 2]);
+            let conv = Conv2d { weight, bias: Some(t(&[320])), stride: 1, padding: Conv2d::SAME };
+            flat(conv.forward(t(&[2 * 4 * 192]).reshape([2, 4, 12, 16])))
+        }),
+        ("conv 3x3 to 3 channels", |t| {
+            let weight = t(&[3 * 9 * 128]).reshape([3, 3, 3, 128]).permute([0, 3, 1, 2]);
+            let conv = Conv2d { weight, bias: Some(t(&[3])), stride: 1, padding: Conv2d::SAME };
+            flat(conv.forward(t(&[128 * 192]).reshape([1, 12, 16, 128]).permute([0, 3, 1, 2])))
+        }),
+        ("conv 3x3 stride 2 of 320 channels", |t| {
+            let weight = t(&[320 * 9 * 320]).reshape([320, 3, 3, 320]).permute([0, 3, 1, 2]);
+            let conv = Conv2d { weight, bias: Some(t(&[320])), stride: 2, padding: Conv2d::SAME };
+            flat(conv.forward(t(&[2 * 320 * 192]).reshape([2, 12, 16, 320]).permute([0, 3, 1, 2])))
+        }),
+        ("linear of 1280 to 320", |t| {
+            let weight = t(&[320 * 1280]).reshape([320, 1280]).swap_dims(0, 1);
+            flat(Linear { weight, bias: Some(t(&[320])) }.forward(t(&[2 * 96 * 1280]).reshape([2, 96, 1280])))
+        }),
         ("upsample", |t| flat(upsample_nearest(t(&[2 * 12 * 35]).reshape([2, 12, 5, 7]), [9, 14]))),
         ("attention", |t| {
             let q = split_heads(t(&[2 * 35 * 24]).reshape([2, 35, 24]), 4);
@@ -133,7 +176,9 @@ fn vulkan_layers_equal_the_cpu() {
             let q = split_heads(t(&[77 * 24]).reshape([1, 77, 24]), 4);
             flat(merge_heads(causal_attention(q.clone(), q.clone(), q)))
         }),
-        ("matrix product", |t| flat(product::product(t(&[5 * 36]).reshape([1, 1, 5, 36]), t(&[36 * 24]).reshape([1, 1, 36, 24])))),
+        ("matrix product", |t| {
+            flat(product::product(t(&[5 * 36]).reshape([1, 1, 5, 36]), t(&[36 * 24]).reshape([1, 1, 36, 24])))
+        }),
         ("softmax", |t| flat(burn::tensor::activation::softmax(t(&[5 * 77]).reshape([5, 77]), 1))),
         ("gelu", |t| burn::tensor::activation::gelu(t(&[77]))),
         ("silu", |t| burn::tensor::activation::silu(t(&[77]))),
@@ -145,12 +190,12 @@ fn vulkan_layers_equal_the_cpu() {
     ];
     let mut wrong = Vec::new();
     for (name, case) in cases {
-        let got = values(case(&|shape| on(&gpu, shape)));
-        let want = values(case(&|shape| on(&cpu, shape)));
+        let got = values(case(&|shape| on(gpu, dtype, shape)).cast(DType::F32));
+        let want = values(case(&|shape| on(&cpu, DType::F32, shape)));
         let scale = want.iter().fold(0f32, |most, v| most.max(v.abs()));
         let error = worst(&got, &want) / scale;
-        println!("{name}: {error:.1e}");
-        if error.is_nan() || error > 1e-4 {
+        println!("{dtype:?} {name}: {error:.1e}");
+        if error.is_nan() || error > tolerance {
             wrong.push(name);
         }
     }

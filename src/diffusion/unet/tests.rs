@@ -37,8 +37,7 @@ fn random_sd15_is_lively_in_every_block_and_listens_to_the_prompt() {
     let checkpoint = Checkpoint::open(&ModelChoice::RandomSd15, &VaeChoice::Automatic, false).unwrap();
     let watch = Watch::never();
     let (text, unet, vae) = (checkpoint.text_encoder(), checkpoint.unet(), checkpoint.vae().unwrap());
-    let encoder =
-        TextEncoder::load(&text.config, &Loader::new(&text.tensors, &device, Precision::F32, watch)).unwrap();
+    let encoder = TextEncoder::load(&text.config, &Loader::new(&text.tensors, &device, Precision::F32, watch)).unwrap();
     let tokenizer = Tokenizer::clip();
     let encode = |text: &str| {
         let chunks = prompt::chunk(&tokenizer, &prompt::read(text).pieces, 77);
@@ -51,7 +50,8 @@ fn random_sd15_is_lively_in_every_block_and_listens_to_the_prompt() {
         Arc::new(UNet::load(&unet.config, &Loader::new(&unet.tensors, &device, Precision::F32, watch)).unwrap());
     let shape = [4, 16, 16];
     let tensor = |values: Vec<f32>, shape: [usize; 4]| {
-        let row = Tensor::<1>::from_data(TensorData::new(values, [shape.iter().product::<usize>()]), (&device, DType::F32));
+        let row =
+            Tensor::<1>::from_data(TensorData::new(values, [shape.iter().product::<usize>()]), (&device, DType::F32));
         row.reshape(shape)
     };
     let context = {
@@ -89,8 +89,7 @@ fn random_sd15_is_lively_in_every_block_and_listens_to_the_prompt() {
         let kind = crate::base::SamplerKind::Dpmpp2m;
         let plan = Plan::new(kind, kind.default_schedule(), 8, &schedule).unwrap();
         let prediction = checkpoint.scheduler().prediction;
-        let denoiser =
-            Denoiser::new(network.clone(), &device, Precision::F32, prompt, &none, 7.0, prediction, shape);
+        let denoiser = Denoiser::new(network.clone(), &device, Precision::F32, prompt, &none, 7.0, prediction, shape);
         let mut latent: Vec<f32> = unit(4 * 16 * 16).iter().map(|v| v * plan.init_noise_sigma()).collect();
         let mut sampler = plan.sampler::<DiffusionError>();
         for step in 0..plan.steps() {
@@ -106,8 +105,7 @@ fn random_sd15_is_lively_in_every_block_and_listens_to_the_prompt() {
     let final_latent = tensor(latents[0].clone(), [1, 4, 16, 16]);
     spread("latent", &final_latent);
 
-    let decoder =
-        VaeDecoder::load(&vae.config, &Loader::new(&vae.tensors, &device, Precision::F32, watch)).unwrap();
+    let decoder = VaeDecoder::load(&vae.config, &Loader::new(&vae.tensors, &device, Precision::F32, watch)).unwrap();
     let picture = decoder.forward(final_latent, watch).unwrap();
     let (std, most) = spread("picture", &picture);
     assert!(moved >= 0.05, "{moved}");
