@@ -3,11 +3,15 @@
 use super::args::BenchArgs;
 use super::follow::{self, Interrupt, Outcome};
 use super::{Exit, Voice, report};
-use crate::base::OutputPlan;
+use crate::base::{CleanReport, OutputPlan};
 use crate::engine::EngineSettings;
-use crate::engine::protocol::{Command, Seconds};
-use crate::text::{cli, figures, problems};
+use crate::engine::protocol::{Command, EngineHandle, Event, Seconds};
+use crate::text::{cli, figures, memory, problems};
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long a clean-up may take before its report is done without.
+const CLEANING: Duration = Duration::from_secs(30);
 
 pub fn run(args: &BenchArgs) -> Exit {
     let voice = Voice::new(&args.say);
@@ -48,6 +52,10 @@ pub fn run(args: &BenchArgs) -> Exit {
         }
         runs.push(outcome);
     }
+    let cleaned = clean(&engine);
+    if let Some(report) = &cleaned {
+        voice.line(&memory::clean_report(voice.lang, report));
+    }
     // The engine may have ended by itself; then there is nobody left to tell.
     drop(engine.commands.send(Command::Shutdown));
     let warm: Vec<&Seconds> = runs.iter().skip(1).filter_map(|run| run.summary.as_ref()).map(|s| &s.seconds).collect();
@@ -56,12 +64,23 @@ pub fn run(args: &BenchArgs) -> Exit {
         let time = format!("{:.1}", step * 1000.0);
         voice.line(&cli::BENCH_STEP.with(voice.lang, &[("time", &time), ("count", &steps.len())]));
     }
-    voice.object(&summed_up(&runs, &warm, &steps));
+    voice.object(&summed_up(&runs, &warm, &steps, cleaned.as_ref()));
     Exit::Done
 }
 
-/// Medians of the runs after the first, and the first for itself.
-fn summed_up(runs: &[Outcome], warm: &[&Seconds], steps: &[f64]) -> Value {
+/// Cleans as the window's button does, and gives the readings before and after.
+fn clean(engine: &EngineHandle) -> Option<CleanReport> {
+    engine.commands.send(Command::Clean).ok()?;
+    loop {
+        match engine.events.recv_timeout(CLEANING).ok()? {
+            Event::Cleaned(report) => return Some(*report),
+            _ => continue,
+        }
+    }
+}
+
+/// Medians of the runs after the first, the first for itself, and the memory before and after cleaning.
+fn summed_up(runs: &[Outcome], warm: &[&Seconds], steps: &[f64], cleaned: Option<&CleanReport>) -> Value {
     let of = |part: fn(&Seconds) -> f64| {
         let values: Vec<f64> = warm.iter().map(|seconds| part(seconds)).collect();
         median(&values).map(report::rounded)
@@ -81,6 +100,9 @@ fn summed_up(runs: &[Outcome], warm: &[&Seconds], steps: &[f64]) -> Value {
             "total": of(|seconds| seconds.total),
         },
         "peak_memory": last.map(report::peaks),
+        "before_cleaning": cleaned.map(|cleaned| report::reading(&cleaned.before)),
+        "after_cleaning": cleaned.map(|cleaned| report::reading(&cleaned.after)),
+        "freed": report::bytes(cleaned.and_then(|cleaned| cleaned.freed)),
     })
 }
 
