@@ -1,6 +1,7 @@
 //! The integration tests, in one binary. Folders mirror `src`.
 
 mod diffusion;
+mod engine;
 mod structure;
 mod text;
 mod ui;

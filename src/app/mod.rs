@@ -82,6 +82,7 @@ impl App {
             device: kept.draft.device,
             limits: kept.limits,
             gauge_script: arguments.gauge_script.clone(),
+            at_checkpoint: None,
         };
         let engine = engine::start(settings, move || wake.request_repaint())?;
         let (commands, events) = (engine.commands.clone(), engine.events.clone());

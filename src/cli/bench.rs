@@ -24,6 +24,7 @@ pub fn run(args: &BenchArgs) -> Exit {
         device: args.setup.device,
         limits: args.setup.limits.limits(),
         gauge_script: args.setup.limits.gauge_script.clone(),
+        at_checkpoint: None,
     };
     let engine = match follow::start(settings, voice) {
         Ok(engine) => engine,

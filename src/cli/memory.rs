@@ -25,6 +25,7 @@ pub fn run(args: &MemoryArgs) -> Exit {
         device: args.device,
         limits: args.limits.limits(),
         gauge_script: args.limits.gauge_script.clone(),
+        at_checkpoint: None,
     };
     let engine = match follow::start(settings, voice) {
         Ok(engine) => engine,

@@ -44,15 +44,15 @@ impl<'a> Checkpoint<'a> {
         so_far: &Seconds,
     ) -> Result<After, Ended> {
         self.tell_progress(worker, step, seconds, so_far);
-        worker.serve_commands_of(self.job);
+        self.steering.checkpoint();
+        worker.serve_commands();
         if let Some(after) = self.heed_wish(worker)? {
             return Ok(after);
         }
         if step == self.steps {
             return Ok(After::GoOn);
         }
-        let go_anyway = self.steering.take_go_anyway();
-        match worker.memory.at_boundary(go_anyway) {
+        match worker.memory.at_boundary() {
             Ok(Boundary::GoOn) => Ok(After::GoOn),
             Ok(Boundary::Pause(pressure)) => Ok(After::Wait(pressure)),
             Err(error) => Err(Ended::Failed(Box::new(error.into_job_error(self.steering.phase())))),
@@ -61,15 +61,13 @@ impl<'a> Checkpoint<'a> {
 
     /// Waits until what the rest of the run needs fits again, or the person decides.
     pub fn wait_for_room(&self, worker: &mut Worker, step: usize, pressure: Pressure) -> Result<After, Ended> {
-        wait_for_room(worker, self.job, self.steering, step as u32, pressure);
+        wait_for_room(worker, self.steering, step as u32, pressure);
         Ok(self.heed_wish(worker)?.unwrap_or(After::GoOn))
     }
 
     /// Waits while paused, and says if the loop is to end.
     fn heed_wish(&self, worker: &mut Worker) -> Result<Option<After>, Ended> {
-        if self.steering.wish() == Wish::Pause {
-            self.steering.wait_while_paused(|| worker.serve_commands_of(self.job));
-        }
+        self.steering.wait_while_paused(|| worker.serve_commands());
         match self.steering.wish() {
             Wish::Cancel => Err(Ended::Cancelled),
             Wish::StopAndKeep => Ok(Some(After::Keep)),
@@ -107,14 +105,13 @@ impl<'a> Checkpoint<'a> {
 
 /// Takes the weights off the device and waits until what is left of the run fits, the person says to go on anyway, or
 /// they end it.
-pub fn wait_for_room(worker: &mut Worker, job: &Job, steering: &Steering, step: u32, pressure: Pressure) {
+pub fn wait_for_room(worker: &mut Worker, steering: &Steering, step: u32, pressure: Pressure) {
     worker.memory.let_weights_go();
     let Pressure { used, limit, others } = pressure;
+    // What was said before this pause does not mean it.
+    steering.take_go_anyway();
     steering.wait(PauseReason::LowMemory { step, used, limit, others }, || {
-        worker.serve_commands_of(job);
-        match steering.wish() {
-            Wish::Cancel | Wish::StopAndKeep => true,
-            Wish::Run | Wish::Pause => worker.memory.has_room_again(steering.take_go_anyway()),
-        }
+        worker.serve_commands();
+        steering.breaks_off() || worker.memory.has_room_again(steering.take_go_anyway())
     });
 }

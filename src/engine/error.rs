@@ -22,14 +22,24 @@ impl Ended {
     }
 }
 
+/// Where an error happened, for those that do not say so themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    pub phase: Phase,
+    pub device: &'a str,
+    /// The checkpoint; empty for the random model.
+    pub model: &'a Path,
+}
+
 /// What an error of the pipeline means for the job, in the phase it happened.
-pub fn from_diffusion(error: DiffusionError, phase: Phase, device: &str) -> Ended {
+pub fn from_diffusion(error: DiffusionError, scene: Scene) -> Ended {
+    let Scene { phase, device, model } = scene;
     let details = chain(&error);
     let problem = match &error {
         DiffusionError::Stopped => return Ended::Cancelled,
         DiffusionError::Weights(error) => from_weights(error),
         DiffusionError::Shape { .. } | DiffusionError::Unsupported { .. } | DiffusionError::Tokenizer(_) => {
-            Problem::BadCheckpoint { path: Default::default(), what: details.clone() }
+            Problem::BadCheckpoint { path: model.to_owned(), what: details.clone() }
         }
         DiffusionError::Device(text) if is_out_of_memory(text) => Problem::OutOfMemory { phase },
         DiffusionError::Device(_) => Problem::DeviceFault { device: device.to_owned() },
@@ -43,9 +53,10 @@ pub fn from_diffusion(error: DiffusionError, phase: Phase, device: &str) -> Ende
 }
 
 /// What it means that memory did not give something. Waiting is the caller's business; here it is out of memory.
-pub fn from_refused(refused: Refused, phase: Phase, device: &str) -> Ended {
+pub fn from_refused(refused: Refused, scene: Scene) -> Ended {
+    let phase = scene.phase;
     match refused {
-        Refused::Diffusion(error) => from_diffusion(error, phase, device),
+        Refused::Diffusion(error) => from_diffusion(error, scene),
         Refused::Memory(error) => Ended::Failed(Box::new(error.into_job_error(phase))),
         Refused::Wait(_) => Ended::failed(Problem::OutOfMemory { phase }, "no room on the device"),
     }
@@ -118,19 +129,23 @@ fn chain(error: &dyn Error) -> String {
 mod tests {
     use super::*;
 
+    fn scene(phase: Phase) -> Scene<'static> {
+        Scene { phase, device: "GPU", model: Path::new("/m.safetensors") }
+    }
+
     #[test]
     fn an_allocation_that_failed_is_told_from_other_faults() {
         for text in ["CUDA_ERROR_OUT_OF_MEMORY", "IoError::BufferTooBig", "Out of memory on device 0"] {
             assert!(is_out_of_memory(text), "{text}");
         }
         assert!(!is_out_of_memory("an illegal memory access was encountered"));
-        let ended = from_diffusion(DiffusionError::Device("OutOfMemory".into()), Phase::Decoding, "GPU");
+        let ended = from_diffusion(DiffusionError::Device("OutOfMemory".into()), scene(Phase::Decoding));
         let Ended::Failed(error) = ended else { panic!("not a failure") };
         assert_eq!(error.problem, Problem::OutOfMemory { phase: Phase::Decoding });
     }
 
     #[test]
     fn a_stop_is_no_failure() {
-        assert!(matches!(from_diffusion(DiffusionError::Stopped, Phase::Encoding, "CPU"), Ended::Cancelled));
+        assert!(matches!(from_diffusion(DiffusionError::Stopped, scene(Phase::Encoding)), Ended::Cancelled));
     }
 }

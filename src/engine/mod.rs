@@ -8,6 +8,7 @@ pub mod device;
 mod encodings;
 mod error;
 pub mod hash;
+mod inbox;
 mod link;
 pub mod metadata;
 pub mod names;
@@ -21,10 +22,12 @@ mod worker;
 pub use error::from_weights as problem_of_weights;
 
 use crate::base::choice::MemoryLimits;
+use crate::base::problem::Phase;
 use crate::base::{DeviceChoice, Latest};
 use crate::memory::{Keeper, MemoryError, Script};
 use link::Link;
 use protocol::EngineHandle;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +40,30 @@ pub struct EngineSettings {
     pub limits: MemoryLimits,
     /// A file of times and figures that stands in for the device's memory.
     pub gauge_script: Option<PathBuf>,
+    /// For tests and diagnostics.
+    pub at_checkpoint: Option<AtCheckpoint>,
+}
+
+/// Called on the engine's thread at every place where a job can be steered: on entering a phase, between tensors and
+/// layers, and between steps, with the phase the job is in. It may steer the job, note the time between two calls (the
+/// longest that a cancel can take), or panic in the place of the GPU stack.
+#[derive(Clone)]
+pub struct AtCheckpoint(Arc<dyn Fn(Phase) + Send + Sync>);
+
+impl AtCheckpoint {
+    pub fn new(call: impl Fn(Phase) + Send + Sync + 'static) -> Self {
+        AtCheckpoint(Arc::new(call))
+    }
+
+    fn call(&self, phase: Phase) {
+        (self.0)(phase);
+    }
+}
+
+impl fmt::Debug for AtCheckpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AtCheckpoint")
+    }
 }
 
 /// Why the engine did not start.
@@ -50,7 +77,8 @@ pub enum StartError {
 
 /// Starts the engine's thread. `wake` is called whenever there is something new to look at.
 ///
-/// The thread ends on `Command::Shutdown`, or when the handle is dropped, after the job that runs.
+/// The thread ends on `Command::Shutdown`, which cancels the job that runs, or when the handle is dropped, after the jobs
+/// that were sent; one that is paused then is cancelled.
 ///
 /// # Errors
 /// When the gauge script cannot be read, or the system gives no thread.
@@ -64,6 +92,6 @@ pub fn start(settings: EngineSettings, wake: impl Fn() + Send + Sync + 'static) 
     let keeper = Keeper::new(settings.limits, script, readings.clone(), wake);
     std::thread::Builder::new()
         .name("softbox-engine".to_owned())
-        .spawn(move || worker::Worker::new(link, inbox, keeper, settings.device).serve())?;
+        .spawn(move || worker::Worker::new(link, inbox, keeper, settings.device, settings.at_checkpoint).serve())?;
     Ok(EngineHandle { commands, events, previews, readings })
 }

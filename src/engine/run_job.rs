@@ -4,14 +4,14 @@
 //! whether they fit is asked of `memory`.
 
 use super::checkpoint::{After, Checkpoint, wait_for_room};
-use super::error::{Ended, from_diffusion, from_refused};
+use super::error::{Ended, Scene, from_diffusion, from_refused};
 use super::preview::PreviewPace;
 use super::protocol::{Event, Job, Preview, Shot, Summary, Wish};
 use super::save::{self, Facts, Saved};
 use super::steering::Steering;
 use super::worker::Worker;
 use crate::base::problem::Phase;
-use crate::base::{DeviceChoice, Notice, Precision, Problem, RgbImage, ShotRequest};
+use crate::base::{DeviceChoice, ModelChoice, Notice, Precision, Problem, RgbImage, ShotRequest};
 use crate::diffusion::config::PredictionType;
 use crate::diffusion::noise::NoiseGenerator;
 use crate::diffusion::pipeline::{self, Conditioning, Denoiser};
@@ -19,19 +19,26 @@ use crate::diffusion::prompt;
 use crate::diffusion::samplers::{ModelInput, NoiseSchedule, Plan};
 use crate::diffusion::{DiffusionError, Watch};
 use crate::memory::{Keeper, Part, Refused};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Makes the job's pictures. Every finished one has been told by the time this returns, also if a later one fails.
-pub fn run(worker: &mut Worker, job: &Job) -> Result<Summary, Ended> {
+pub fn run(worker: &mut Worker, job: &Job, steering: &Steering) -> Result<Summary, Ended> {
     let started = Instant::now();
     let link = worker.link.clone();
+    link.tell(Event::Phase(job.id, Phase::Loading));
     let status = worker.use_device(job.setup.device)?;
-    let steering = Steering::new(job.id, &job.control, &link, status.choice == DeviceChoice::Cpu);
+    steering.set_waits_between_layers(status.choice == DeviceChoice::Cpu);
     let go_on = || steering.go_on();
     let watch = Watch::new(&go_on);
-    let failed = |error: DiffusionError| from_diffusion(error, steering.phase(), &status.name);
-    link.tell(Event::Phase(job.id, Phase::Loading));
+    watch.check().map_err(|_| Ended::Cancelled)?;
+    let path = match &job.setup.model {
+        ModelChoice::Path(path) => path.as_path(),
+        ModelChoice::RandomSd15 => Path::new(""),
+    };
+    let scene = || Scene { phase: steering.phase(), device: &status.name, model: path };
+    let failed = |error: DiffusionError| from_diffusion(error, scene());
 
     // What the model is, and whether this job can be done with it at all, before the first weight moves.
     let precision = match job.setup.precision {
@@ -43,41 +50,46 @@ pub fn run(worker: &mut Worker, job: &Job) -> Result<Summary, Ended> {
     }
     let request = &job.request;
     let model = worker.memory.model().map_err(failed)?;
-    let path = model.path();
     let prediction = model.scheduler().prediction;
     let schedule = NoiseSchedule::new(model.scheduler()).map_err(|error| {
-        Ended::failed(Problem::BadCheckpoint { path: path.clone(), what: error.to_string() }, error.to_string())
+        Ended::failed(Problem::BadCheckpoint { path: path.to_owned(), what: error.to_string() }, error.to_string())
     })?;
     let shape =
         model.latent_shape(request.size).map_err(|problem| Ended::failed(problem, path.display().to_string()))?;
     let plan = Plan::new(request.sampler, request.schedule, request.steps as usize, &schedule);
     let plan = plan.map_err(|error| failed(error.into()))?;
     let before_run = worker.memory.before_run(request, precision);
-    if let Some(notice) = before_run.map_err(|refused| from_refused(refused, steering.phase(), &status.name))? {
+    if let Some(notice) = before_run.map_err(|refused| from_refused(refused, scene()))? {
         link.tell(Event::Notice(Some(job.id), notice));
     }
     worker.want_hashes(&job.setup);
 
     let mut making = Making {
         job,
-        steering: &steering,
+        steering,
         watch,
         plan: &plan,
         shape,
         precision,
         prediction,
         denoiser: None,
+        step: 0,
         pace: PreviewPace::default(),
         summary: Summary { device: status.name.clone(), precision, latent_shape: shape, ..Summary::default() },
         device: &status.name,
+        model: path,
     };
-    making.summary.seconds.load = started.elapsed().as_secs_f64();
+    making.summary.seconds.load = started.elapsed().as_secs_f64() - steering.seconds_paused();
     let conditioning = making.encode(worker)?;
     for index in 0..request.count {
         if steering.wish() == Wish::StopAndKeep && index > 0 {
             break;
         }
         making.picture(worker, &conditioning, index)?;
+        if index + 1 < request.count {
+            // Between pictures there is nothing to break off, so a pause waits here on every device.
+            steering.wait_while_paused(|| worker.serve_commands());
+        }
         if steering.wish() == Wish::Cancel {
             return Err(Ended::Cancelled);
         }
@@ -104,9 +116,12 @@ struct Making<'a> {
     prediction: PredictionType,
     /// Let go whenever the weights have to leave the card.
     denoiser: Option<Denoiser>,
+    /// Steps done of the picture in the making.
+    step: u32,
     pace: PreviewPace,
     summary: Summary,
     device: &'a str,
+    model: &'a Path,
 }
 
 /// The prompt and the negative prompt, encoded.
@@ -133,7 +148,8 @@ impl Making<'_> {
             return Ok(known);
         }
         let (precision, watch) = (self.precision, self.watch);
-        let encoder = self.load(worker, |memory| memory.text_encoder(precision, watch))?;
+        let encoder =
+            self.load(worker, Part::TextEncoder, precision, |memory| memory.text_encoder(precision, watch))?;
         self.steering.enter(Phase::Encoding);
         let clock = self.clock();
         let hold = self.with_room(worker, |memory| memory.activations(Part::TextEncoder))?;
@@ -168,10 +184,7 @@ impl Making<'_> {
             self.summary.latents.push(latent);
         }
         self.summary.images += 1;
-        if !worker.memory.keeps_unet_after_image() {
-            self.denoiser = None;
-        }
-        worker.memory.after_image();
+        worker.memory.after_image(index + 1 < self.job.request.count);
         Ok(())
     }
 
@@ -198,6 +211,7 @@ impl Making<'_> {
         let mut step = 0;
         while step < steps {
             self.steering.set_can_keep(clean.is_some());
+            self.step = step as u32;
             let ready = self.load_unet(worker, prompts).and_then(|()| {
                 self.steering.enter(Phase::Denoising { step: step as u32, of: steps as u32 });
                 self.with_room(worker, |memory| memory.activations(Part::Unet))
@@ -238,6 +252,7 @@ impl Making<'_> {
             }
         }
         self.steering.set_can_keep(false);
+        self.step = step as u32;
         match clean {
             // A run that was stopped still has noise in its latent; what it predicted does not.
             Some(clean) if step < steps => Ok(Denoised { latent: clean, stopped_at: Some(step as u32) }),
@@ -256,7 +271,7 @@ impl Making<'_> {
             return Ok(());
         }
         let (precision, watch) = (self.precision, self.watch);
-        let unet = self.load(worker, |memory| memory.unet(precision, watch))?;
+        let unet = self.load(worker, Part::Unet, precision, |memory| memory.unet(precision, watch))?;
         let device = worker.memory.device().map_err(|error| self.failed(error))?;
         let cfg = self.job.request.cfg;
         let prediction = self.prediction;
@@ -266,8 +281,9 @@ impl Making<'_> {
 
     /// Decodes, in a wider type if the picture is not finite in the run's own.
     fn decode(&mut self, worker: &mut Worker, latent: &[f32]) -> Result<RgbImage, Ended> {
+        // From here on memory alone holds the UNet, so that it can go whenever the decoder needs its room.
+        self.denoiser = None;
         if !worker.memory.keeps_unet_while_decoding() {
-            self.denoiser = None;
             worker.memory.drop_unet();
         }
         let mut last = DiffusionError::PictureNotFinite;
@@ -277,7 +293,7 @@ impl Making<'_> {
                 worker.link.tell(Event::Notice(Some(self.job.id), notice));
             }
             let watch = self.watch;
-            let vae = self.load(worker, |memory| memory.vae(precision, watch))?;
+            let vae = self.load(worker, Part::VaeDecoder, precision, |memory| memory.vae(precision, watch))?;
             self.steering.enter(Phase::Decoding);
             let clock = self.clock();
             let hold = self.with_room(worker, |memory| memory.activations(Part::VaeDecoder))?;
@@ -298,11 +314,15 @@ impl Making<'_> {
     fn load<T>(
         &mut self,
         worker: &mut Worker,
-        part: impl FnMut(&mut Keeper) -> Result<T, Refused>,
+        part: Part,
+        precision: Precision,
+        get: impl FnMut(&mut Keeper) -> Result<T, Refused>,
     ) -> Result<T, Ended> {
-        self.steering.enter(Phase::Loading);
+        if !worker.memory.has(part, precision) {
+            self.steering.enter(Phase::Loading);
+        }
         let clock = self.clock();
-        let loaded = self.with_room(worker, part);
+        let loaded = self.with_room(worker, get);
         self.summary.seconds.load += self.seconds_since(clock);
         loaded
     }
@@ -318,22 +338,22 @@ impl Making<'_> {
                 Ok(given) => return Ok(given),
                 Err(Refused::Wait(pressure)) => {
                     self.denoiser = None;
-                    let step = match self.steering.phase() {
-                        Phase::Denoising { step, .. } => step,
-                        _ => 0,
-                    };
-                    wait_for_room(worker, self.job, self.steering, step, pressure);
-                    if !matches!(self.steering.wish(), Wish::Run | Wish::Pause) {
+                    wait_for_room(worker, self.steering, self.step, pressure);
+                    if self.steering.breaks_off() {
                         return Err(Ended::Cancelled);
                     }
                 }
-                Err(refused) => return Err(from_refused(refused, self.steering.phase(), self.device)),
+                Err(refused) => return Err(from_refused(refused, self.scene())),
             }
         }
     }
 
     fn failed(&self, error: DiffusionError) -> Ended {
-        from_diffusion(error, self.steering.phase(), self.device)
+        from_diffusion(error, self.scene())
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        Scene { phase: self.steering.phase(), device: self.device, model: self.model }
     }
 
     /// A moment on a clock that stands still while the job is paused.

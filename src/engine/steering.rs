@@ -1,7 +1,9 @@
 //! How a running job heeds the person: the question that is asked between layers, and the waiting when they paused.
 
+use super::AtCheckpoint;
+use super::inbox::Inbox;
 use super::link::Link;
-use super::protocol::{Event, JobControl, PauseReason, Wish};
+use super::protocol::{Event, Job, JobControl, PauseReason, Wish};
 use crate::base::JobId;
 use crate::base::problem::Phase;
 use std::cell::{Cell, RefCell};
@@ -15,9 +17,11 @@ pub struct Steering<'a> {
     job: JobId,
     control: &'a JobControl,
     link: &'a Link,
+    inbox: &'a Inbox,
+    at_checkpoint: Option<&'a AtCheckpoint>,
     /// On the CPU a layer takes long, so a pause waits between layers; a GPU has the whole step queued within moments, and
-    /// waits at the step's end.
-    waits_between_layers: bool,
+    /// waits at the step's end. While loading, both wait between tensors.
+    waits_between_layers: Cell<bool>,
     phase: Cell<Phase>,
     /// Whether there is a predicted picture, so that stop-and-keep may break off the step that runs.
     can_keep: Cell<bool>,
@@ -25,16 +29,23 @@ pub struct Steering<'a> {
 }
 
 impl<'a> Steering<'a> {
-    pub fn new(job: JobId, control: &'a JobControl, link: &'a Link, waits_between_layers: bool) -> Self {
+    pub fn new(job: &'a Job, link: &'a Link, inbox: &'a Inbox, at_checkpoint: Option<&'a AtCheckpoint>) -> Self {
         Steering {
-            job,
-            control,
+            job: job.id,
+            control: &job.control,
             link,
-            waits_between_layers,
+            inbox,
+            at_checkpoint,
+            waits_between_layers: Cell::new(false),
             phase: Cell::new(Phase::Loading),
             can_keep: Cell::new(false),
             pauses: RefCell::default(),
         }
+    }
+
+    /// Whether a pause may wait in the middle of a step.
+    pub fn set_waits_between_layers(&self, waits: bool) {
+        self.waits_between_layers.set(waits);
     }
 
     /// Enters a phase and tells so, unless the job is in it already.
@@ -42,6 +53,7 @@ impl<'a> Steering<'a> {
         if self.phase.replace(phase) != phase {
             self.link.tell(Event::Phase(self.job, phase));
         }
+        self.checkpoint();
     }
 
     pub fn phase(&self) -> Phase {
@@ -57,35 +69,64 @@ impl<'a> Steering<'a> {
         self.can_keep.set(can);
     }
 
+    /// A place where a job may be steered: lets whoever watches act, and notices the end of the program.
+    pub fn checkpoint(&self) {
+        if let Some(hook) = self.at_checkpoint {
+            hook.call(self.phase.get());
+        }
+        self.listen();
+    }
+
     /// The question between layers. False breaks off what runs.
     pub fn go_on(&self) -> bool {
-        if self.waits_between_layers && self.control.wish() == Wish::Pause {
+        self.checkpoint();
+        let waits = self.waits_between_layers.get() || self.phase.get() == Phase::Loading;
+        if waits && self.control.wish() == Wish::Pause {
             self.wait_while_paused(|| ());
         }
+        !self.breaks_off()
+    }
+
+    /// Whether what runs or waits is no longer wanted: after a cancel, and after a stop-and-keep if there is something to
+    /// keep. Without that the run goes on until there is.
+    pub fn breaks_off(&self) -> bool {
         match self.control.wish() {
-            Wish::Run | Wish::Pause => true,
-            Wish::StopAndKeep => !self.can_keep.get(),
-            Wish::Cancel => false,
+            Wish::Run | Wish::Pause => false,
+            Wish::StopAndKeep => self.can_keep.get(),
+            Wish::Cancel => true,
         }
     }
 
     /// Waits as long as the person keeps the job paused; `meanwhile` is called four times a second.
     pub fn wait_while_paused(&self, mut meanwhile: impl FnMut()) {
+        if self.control.wish() != Wish::Pause {
+            return;
+        }
         self.wait(PauseReason::Asked, || {
             meanwhile();
             self.control.wish() != Wish::Pause
         });
+        // Going on after this pause says nothing about one for memory.
+        self.take_go_anyway();
     }
 
-    /// Tells of a pause, waits until `over` says so, and tells that the job goes on if it does.
+    /// Tells of a pause, waits until `over` says so, and tells that the job goes on unless it was cancelled.
     pub fn wait(&self, reason: PauseReason, mut over: impl FnMut() -> bool) {
         let started = Instant::now();
         self.link.tell(Event::Paused(self.job, reason.clone()));
-        while !over() {
+        loop {
+            self.listen();
+            if self.inbox.abandoned() {
+                // Nobody is left to end the pause.
+                self.control.cancel();
+            }
+            if over() {
+                break;
+            }
             self.control.wait(NAP);
         }
         self.pauses.borrow_mut().push((reason, started.elapsed().as_secs_f64()));
-        if matches!(self.control.wish(), Wish::Run | Wish::Pause) {
+        if self.control.wish() != Wish::Cancel {
             self.link.tell(Event::Resumed(self.job));
         }
     }
@@ -95,31 +136,60 @@ impl<'a> Steering<'a> {
         self.control.take_go_anyway()
     }
 
+    /// 0 without a pause, and never the −0 that an empty sum is.
     pub fn seconds_paused(&self) -> f64 {
-        self.pauses.borrow().iter().map(|(_, seconds)| seconds).sum()
+        self.pauses.borrow().iter().fold(0.0, |sum, (_, seconds)| sum + seconds)
     }
 
     pub fn pauses(&self) -> Vec<(PauseReason, f64)> {
         self.pauses.borrow().clone()
+    }
+
+    fn listen(&self) {
+        self.inbox.listen();
+        if self.inbox.ending() {
+            self.control.cancel();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Latest;
+    use crate::base::{DeviceChoice, Latest, ModelChoice, OutputPlan, Precision, ShotRequest, VaeChoice};
+    use crate::engine::protocol::{Command, Setup};
+    use crossbeam_channel::{Receiver, Sender};
     use std::sync::Arc;
 
-    fn with(test: impl FnOnce(&JobControl, &Steering, &crossbeam_channel::Receiver<Event>)) {
+    fn with(test: impl FnOnce(&JobControl, &Steering, &Receiver<Event>, Sender<Command>)) {
         let (events, seen) = crossbeam_channel::unbounded();
+        let (commander, commands) = crossbeam_channel::unbounded();
         let link = Link::new(events, Latest::new(), Arc::new(|| ()));
-        let control = JobControl::default();
-        test(&control, &Steering::new(JobId(1), &control, &link, true), &seen);
+        let setup = Setup {
+            model: ModelChoice::RandomSd15,
+            vae: VaeChoice::Automatic,
+            device: DeviceChoice::Cpu,
+            precision: Precision::F32,
+            v_prediction: None,
+            ema: false,
+        };
+        let job = Job {
+            id: JobId(1),
+            request: ShotRequest::default(),
+            setup,
+            output: OutputPlan::Keep,
+            keep_latents: false,
+            control: Arc::default(),
+        };
+        let inbox = Inbox::new(commands);
+        let steering = Steering::new(&job, &link, &inbox, None);
+        steering.set_waits_between_layers(true);
+        test(&job.control, &steering, &seen, commander);
     }
 
     #[test]
     fn stop_and_keep_waits_for_something_to_keep() {
-        with(|control, steering, _| {
+        with(|control, steering, _, _commander| {
             control.stop_and_keep();
             assert!(steering.go_on());
             steering.set_can_keep(true);
@@ -129,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_pause_between_layers_is_told_and_ends_with_a_cancel() {
-        with(|control, steering, seen| {
+        with(|control, steering, seen, _commander| {
             control.pause();
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -146,10 +216,46 @@ mod tests {
 
     #[test]
     fn a_phase_is_told_once() {
-        with(|_, steering, seen| {
+        with(|_, steering, seen, _commander| {
             steering.enter(Phase::Encoding);
             steering.enter(Phase::Encoding);
             assert_eq!(seen.try_iter().count(), 1);
         });
+    }
+
+    #[test]
+    fn a_pause_that_nobody_can_end_is_a_cancel() {
+        for told in [true, false] {
+            with(|control, steering, _, commander| {
+                control.pause();
+                if told {
+                    commander.send(Command::Shutdown).unwrap();
+                } else {
+                    drop(commander);
+                }
+                assert!(!steering.go_on());
+                assert_eq!(control.wish(), Wish::Cancel);
+            });
+        }
+    }
+
+    #[test]
+    fn going_on_after_a_pause_allows_nothing_about_memory() {
+        with(|control, steering, _, _commander| {
+            control.pause();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(30));
+                    control.resume();
+                });
+                assert!(steering.go_on());
+            });
+            assert!(!steering.take_go_anyway());
+        });
+    }
+
+    #[test]
+    fn without_a_pause_no_time_is_paused() {
+        with(|_, steering, _, _commander| assert!(steering.seconds_paused().is_sign_positive()));
     }
 }

@@ -2,18 +2,21 @@
 
 use super::device::{self, Candidate};
 use super::encodings::Encodings;
-use super::error::Ended;
+use super::error::{Ended, is_out_of_memory};
 use super::hash::Hasher;
+use super::inbox::Inbox;
 use super::link::Link;
-use super::protocol::{Command, DeviceStatus, Event, Job, PassedOver, Setup};
-use super::run_job;
+use super::protocol::{Command, DeviceStatus, Event, Job, PassedOver, Setup, Wish};
+use super::steering::Steering;
+use super::{AtCheckpoint, run_job};
 use crate::base::{DeviceChoice, JobError, ModelChoice, Notice, Precision, Problem, VaeChoice};
 use crate::diffusion::DiffusionError;
 use crate::memory::{CardId, Keeper, Model, ModelKey, Target};
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::Receiver;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// How often an idle engine looks whether there is something to tidy up.
@@ -22,31 +25,41 @@ const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// All that the engine's thread holds.
 pub struct Worker {
     pub link: Link,
-    commands: Receiver<Command>,
-    /// Jobs that arrived while another ran.
+    /// Shared with the steering of the job that runs.
+    inbox: Rc<Inbox>,
+    at_checkpoint: Option<AtCheckpoint>,
+    /// Jobs that wait for their turn.
     waiting: VecDeque<Box<Job>>,
     pub memory: Keeper,
     pub encodings: Encodings,
     hasher: Hasher,
     status: Option<DeviceStatus>,
     asked_for: DeviceChoice,
+    /// A device to look at once the running job, which keeps its own, has ended.
+    probe_asked: Option<DeviceChoice>,
     clean_asked: bool,
-    ending: bool,
 }
 
 impl Worker {
-    pub fn new(link: Link, commands: Receiver<Command>, memory: Keeper, asked_for: DeviceChoice) -> Self {
+    pub fn new(
+        link: Link,
+        commands: Receiver<Command>,
+        memory: Keeper,
+        asked_for: DeviceChoice,
+        at_checkpoint: Option<AtCheckpoint>,
+    ) -> Self {
         Worker {
             link,
-            commands,
+            inbox: Rc::new(Inbox::new(commands)),
+            at_checkpoint,
             waiting: VecDeque::new(),
             memory,
             encodings: Encodings::default(),
             hasher: Hasher::new(Hasher::usual_cache()),
             status: None,
             asked_for,
+            probe_asked: None,
             clean_asked: false,
-            ending: false,
         }
     }
 
@@ -56,105 +69,132 @@ impl Worker {
         if self.use_device(self.asked_for).is_err() {
             tracing::debug!("no device could be opened at start");
         }
-        while !self.ending {
+        loop {
+            self.guarded(|worker| {
+                worker.serve_commands();
+                if let Some(choice) = worker.probe_asked.take() {
+                    worker.look_again(choice);
+                }
+            });
+            if self.inbox.ending() {
+                break;
+            }
             if let Some(job) = self.waiting.pop_front() {
                 self.do_job(&job);
-                continue;
+            } else if self.inbox.abandoned() {
+                break;
+            } else if !self.inbox.wait(IDLE_LOOK) {
+                self.guarded(|worker| worker.memory.while_idle());
             }
-            match self.commands.recv_timeout(IDLE_LOOK) {
-                Ok(command) => self.obey(command, None),
-                Err(RecvTimeoutError::Timeout) => self.memory.while_idle(),
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            self.clean_if_asked();
+        }
+        for job in &self.waiting {
+            self.link.tell(Event::Cancelled(job.id));
         }
     }
 
-    /// Obeys what was commanded since the last boundary of `job`.
-    pub fn serve_commands_of(&mut self, job: &Job) {
-        while let Ok(command) = self.commands.try_recv() {
-            self.obey(command, Some(job));
-        }
-        self.clean_if_asked();
-    }
-
-    fn obey(&mut self, command: Command, running: Option<&Job>) {
-        match command {
-            Command::Run(job) => self.waiting.push_back(job),
-            Command::Clean => self.clean_asked = true,
-            Command::Limits(limits) => self.memory.set_limits(limits),
-            Command::Probe(choice) => {
-                self.asked_for = choice;
-                // A running job keeps its device.
-                if running.is_none() {
-                    self.close_device();
-                    if let Err(Ended::Failed(error)) = self.use_device(choice) {
-                        tracing::warn!(?error, "the device could not be opened");
-                    }
-                }
-            }
-            Command::Shutdown => {
-                self.ending = true;
-                if let Some(job) = running {
-                    job.control.cancel();
-                }
+    /// Obeys what was commanded since the last time; called at a job's boundaries and between jobs.
+    pub fn serve_commands(&mut self) {
+        self.inbox.listen();
+        while let Some(command) = self.inbox.next() {
+            match command {
+                Command::Run(job) => self.waiting.push_back(job),
+                Command::Clean => self.clean_asked = true,
+                Command::Limits(limits) => self.memory.set_limits(limits),
+                Command::Probe(choice) => self.probe_asked = Some(choice),
+                // The inbox keeps it to itself and says so by `ending`.
+                Command::Shutdown => {}
             }
         }
-    }
-
-    fn clean_if_asked(&mut self) {
         if std::mem::take(&mut self.clean_asked) {
             let report = self.memory.clean();
             self.link.tell(Event::Cleaned(Box::new(report)));
         }
     }
 
+    /// Closes the device and opens `choice`, also if it is the same.
+    fn look_again(&mut self, choice: DeviceChoice) {
+        self.close_device();
+        if let Err(Ended::Failed(error)) = self.use_device(choice) {
+            tracing::warn!(?error, "the device could not be opened");
+        }
+    }
+
     /// Does a job inside its own walls: whatever happens in there, the next job runs.
     fn do_job(&mut self, job: &Job) {
+        if job.control.wish() == Wish::Cancel {
+            self.link.tell(Event::Cancelled(job.id));
+            return;
+        }
         self.link.tell(Event::Started(job.id));
+        let (link, inbox, at_checkpoint) = (self.link.clone(), self.inbox.clone(), self.at_checkpoint.clone());
+        let steering = Steering::new(job, &link, &inbox, at_checkpoint.as_ref());
         self.memory.job_begins();
-        let outcome = catch_unwind(AssertUnwindSafe(|| run_job::run(self, job)));
-        self.memory.job_ends();
+        let outcome = catch_unwind(AssertUnwindSafe(|| run_job::run(self, job, &steering)));
+        // In any case the device is left in order before the other side may send the next job.
         let event = match outcome {
-            Ok(Ok(summary)) => Event::Done(job.id, Box::new(summary)),
+            Ok(Ok(summary)) => {
+                self.guarded(|worker| worker.memory.job_ends());
+                Event::Done(job.id, Box::new(summary))
+            }
             Ok(Err(Ended::Cancelled)) => {
-                self.memory.tidy();
+                self.guarded(|worker| {
+                    worker.memory.job_ends();
+                    worker.memory.tidy();
+                });
                 Event::Cancelled(job.id)
             }
             Ok(Err(Ended::Failed(error))) => {
-                self.after_failure(&error.problem, &error.details);
+                self.guarded(|worker| {
+                    worker.memory.job_ends();
+                    worker.after_failure(&error.problem, &error.details);
+                });
                 Event::Failed(job.id, error)
             }
             Err(panic) => {
                 let details = panic_text(&*panic);
                 let device = self.status.as_ref().map_or_else(String::new, |status| status.name.clone());
-                let problem = match device::is_device_lost(&details) {
-                    true => Problem::DeviceLost { device },
-                    false => Problem::DeviceFault { device },
+                self.replace_device(&details);
+                self.guarded(|worker| worker.memory.job_ends());
+                let problem = if device::is_device_lost(&details) {
+                    Problem::DeviceLost { device }
+                } else if is_out_of_memory(&details) {
+                    Problem::OutOfMemory { phase: steering.phase() }
+                } else {
+                    Problem::DeviceFault { device }
                 };
-                self.after_failure(&problem, &details);
                 Event::Failed(job.id, Box::new(JobError::new(problem, details)))
             }
         };
         self.link.tell(event);
     }
 
+    /// Does something that may touch the device, outside of a job. If the device's own code panics, the device goes with
+    /// all that lies on it, and the next job opens it anew.
+    fn guarded(&mut self, deed: impl FnOnce(&mut Self)) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| deed(&mut *self))) {
+            tracing::error!(details = panic_text(&*panic), "the device failed between jobs");
+            self.close_device();
+        }
+    }
+
     /// Leaves the device as the job found it, or lets it go where it can no longer be trusted.
     fn after_failure(&mut self, problem: &Problem, details: &str) {
         match problem {
-            Problem::DeviceFault { device } | Problem::DeviceLost { device } => {
-                tracing::error!(details, "the device failed");
-                let lost = device.clone();
-                self.close_device();
-                if self.use_device(self.asked_for).is_ok() {
-                    let now = self.status.as_ref().map_or_else(String::new, |status| status.name.clone());
-                    if now != lost {
-                        self.link.tell(Event::Notice(None, Notice::DeviceReplaced { lost, now }));
-                    }
-                }
-            }
+            Problem::DeviceFault { .. } | Problem::DeviceLost { .. } => self.replace_device(details),
             Problem::OutOfMemory { .. } => self.memory.let_everything_go(),
             _ => self.memory.tidy(),
+        }
+    }
+
+    /// Closes a device that failed and opens it, or the next best, anew.
+    fn replace_device(&mut self, details: &str) {
+        tracing::error!(details, "the device failed");
+        let lost = self.status.as_ref().map(|status| status.name.clone());
+        self.close_device();
+        if let (Some(lost), Ok(status)) = (lost, self.use_device(self.asked_for))
+            && status.name != lost
+        {
+            self.link.tell(Event::Notice(None, Notice::DeviceReplaced { lost, now: status.name }));
         }
     }
 
@@ -195,7 +235,8 @@ impl Worker {
         Ok(status)
     }
 
-    /// Opens the checkpoint of `setup` unless it is the one in use, and says what is worth a notice about it.
+    /// Opens the checkpoint of `setup` unless it is the one in use and still on disk as it was, and says what is worth a
+    /// notice about it.
     pub fn use_model(&mut self, setup: &Setup, precision: Precision) -> Result<Vec<Notice>, DiffusionError> {
         let key = ModelKey {
             model: setup.model.clone(),

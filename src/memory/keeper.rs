@@ -127,8 +127,15 @@ impl Keeper {
 
     /// Lets the device go with all that lies on it.
     pub fn close(&mut self) {
-        self.let_everything_go();
-        self.device = None;
+        // In this order, so that a device whose code panics is gone all the same.
+        let device = self.device.take();
+        self.run = None;
+        self.parts.drop_all();
+        self.account.empty_pools();
+        self.look();
+        if let Some(device) = device.filter(is_gpu) {
+            device.memory_cleanup();
+        }
     }
 
     /// The open device.
@@ -140,13 +147,14 @@ impl Keeper {
     }
 
     fn is_gpu(&self) -> bool {
-        self.device.as_ref().is_some_and(|device| matches!(device.as_dispatch(), DispatchDevice::Cube(_)))
+        self.device.as_ref().is_some_and(is_gpu)
     }
 
     // The model.
 
+    /// Whether this checkpoint is in use, and its files are still those that were opened.
     pub fn holds(&self, key: &ModelKey) -> bool {
-        self.model.as_ref().is_some_and(|model| model.key() == key)
+        self.model.as_ref().is_some_and(|model| model.key() == key && model.is_current())
     }
 
     /// Takes another checkpoint in place of the one in use, whose weights go.
@@ -206,6 +214,11 @@ impl Keeper {
         }
     }
 
+    /// Whether a part lies on the device in this type.
+    pub fn has(&self, part: Part, precision: Precision) -> bool {
+        self.parts.has(part, precision)
+    }
+
     /// The text encoder, loaded if it is not there.
     pub fn text_encoder(&mut self, precision: Precision, watch: Watch) -> Result<Arc<TextEncoder>, Refused> {
         self.make_room(Part::TextEncoder)?;
@@ -249,12 +262,9 @@ impl Keeper {
     ///
     /// # Errors
     /// Where the budget is passed and nothing of ours is left to give.
-    pub fn at_boundary(&mut self, go_anyway: bool) -> Result<Boundary, MemoryError> {
+    pub fn at_boundary(&mut self) -> Result<Boundary, MemoryError> {
         loop {
             let reading = self.look();
-            if go_anyway {
-                self.policy.person_resumes(&reading, Bytes::ZERO);
-            }
             match self.policy.at_boundary(&reading, &self.spare(Some(Part::Unet))) {
                 Verdict::GoOn | Verdict::Warn { .. } => return Ok(Boundary::GoOn),
                 Verdict::EmptyPools => self.empty_pools(),
@@ -305,11 +315,6 @@ impl Keeper {
         card && budget
     }
 
-    /// Whether the UNet is still loaded for the next picture of the job.
-    pub fn keeps_unet_after_image(&self) -> bool {
-        self.parts.loaded().iter().any(|(part, _)| *part == Part::Unet)
-    }
-
     /// Lets the UNet go before decoding, where both do not fit.
     pub fn drop_unet(&mut self) {
         self.drop_parts(&[Part::Unet, Part::TextEncoder]);
@@ -324,19 +329,20 @@ impl Keeper {
         }
     }
 
-    /// A picture is done: every n of them the pools are emptied, if the person wants so.
-    pub fn after_image(&mut self) {
+    /// A picture is done: after every n of them comes a clean-up, if the person wants so. With `more` to come the UNet
+    /// and the VAE stay.
+    pub fn after_image(&mut self, more: bool) {
         self.look();
         if self.clean_rule.after_image(self.policy.limits()).is_some() {
-            self.clean();
+            self.clean_but(if more { &[Part::Unet, Part::VaeDecoder] } else { &[] });
         }
     }
 
     pub fn job_ends(&mut self) {
-        self.look();
-        self.gauge.job_ends();
         self.run = None;
         self.idle_since = Instant::now();
+        self.look();
+        self.gauge.job_ends();
     }
 
     /// The job's peaks up to now.
@@ -348,9 +354,13 @@ impl Keeper {
 
     /// Drops what is not needed, empties the pools, and reports. Without a job nothing is needed.
     pub fn clean(&mut self) -> CleanReport {
-        let before = self.look();
         let needed = self.run.as_ref().map(|run| run.at_work);
-        let plan = CleanPlan::new(&self.parts.loaded(), needed.as_slice());
+        self.clean_but(needed.as_slice())
+    }
+
+    fn clean_but(&mut self, needed: &[Part]) -> CleanReport {
+        let before = self.look();
+        let plan = CleanPlan::new(&self.parts.loaded(), needed);
         self.drop_parts(&plan.drop);
         self.clean_rule.cleaned();
         let after = self.look();
@@ -467,4 +477,8 @@ impl Keeper {
         let used = reading.share_used()?;
         Some(Pressure { used, limit: self.policy.limits().pause_at, others: reading.others })
     }
+}
+
+fn is_gpu(device: &Device) -> bool {
+    matches!(device.as_dispatch(), DispatchDevice::Cube(_))
 }

@@ -53,6 +53,11 @@ impl Model {
         &self.key
     }
 
+    /// Whether its files are still those that were opened. Without a VAE it never is: one may have come to lie beside it.
+    pub fn is_current(&self) -> bool {
+        self.checkpoint.vae().is_ok() && self.checkpoint.is_unchanged()
+    }
+
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }

@@ -71,6 +71,16 @@ impl Residency {
         })
     }
 
+    /// Whether a part is loaded in this type.
+    pub fn has(&self, part: Part, precision: Precision) -> bool {
+        let held = match part {
+            Part::TextEncoder => self.text_encoder.as_ref().map(|held| held.precision),
+            Part::Unet => self.unet.as_ref().map(|held| held.precision),
+            Part::VaeDecoder => self.vae.as_ref().map(|held| held.precision),
+        };
+        held == Some(precision)
+    }
+
     /// Lets a part go. True if it was there.
     pub fn drop_part(&mut self, part: Part) -> bool {
         match part {

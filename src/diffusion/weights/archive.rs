@@ -238,6 +238,11 @@ impl Archive {
         Ok(())
     }
 
+    /// Whether the file under its path is still the one that was opened, by length, time and identity.
+    pub fn is_unchanged(&self) -> bool {
+        self.verify_identity().is_ok()
+    }
+
     fn verify_identity(&self) -> Result<(), WeightError> {
         let open = self.file.metadata().map_err(|e| WeightError::io(&self.path, e))?;
         // Asked by path as well: a file replaced by a rename leaves the open one as it was.

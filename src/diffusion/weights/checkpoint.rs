@@ -4,6 +4,7 @@
 //! shape, so that a refused file costs no time and no memory. Weights are read later, one tensor at a time. The engine
 //! opens it; the pipeline's loaders read from its parts.
 
+use super::archive::Archive;
 use super::assemble::{Collected, Entry};
 use super::error::WeightError;
 use super::folder;
@@ -14,6 +15,7 @@ use crate::base::{ModelChoice, Precision, VaeChoice};
 use crate::diffusion::config::{SchedulerConfig, TextEncoderConfig, TokenizerFiles, UNetConfig, VaeConfig};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// One part of the model.
 #[derive(Clone, Debug)]
@@ -34,6 +36,15 @@ pub enum PartTensors {
 pub struct FileTensors {
     entries: BTreeMap<String, Entry>,
     path: PathBuf,
+}
+
+impl FileTensors {
+    fn is_unchanged(&self) -> bool {
+        let mut files: Vec<&Arc<Archive>> = self.entries.values().map(|entry| &entry.archive).collect();
+        files.sort_by_key(|archive| Arc::as_ptr(archive));
+        files.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        files.into_iter().all(|archive| archive.is_unchanged())
+    }
 }
 
 impl TensorSource for FileTensors {
@@ -229,6 +240,15 @@ impl Checkpoint {
     /// The checkpoint's own tokenizer; `None` where CLIP's is meant.
     pub fn tokenizer(&self) -> Option<&TokenizerFiles> {
         self.tokenizer.as_ref()
+    }
+
+    /// Whether every file of it is on disk as it was when it was opened.
+    pub fn is_unchanged(&self) -> bool {
+        let vae = self.vae.as_ref().map(|(part, _)| &part.tensors);
+        [Some(&self.text_encoder.tensors), Some(&self.unet.tensors), vae].into_iter().flatten().all(|part| match part {
+            PartTensors::Files(files) => files.is_unchanged(),
+            PartTensors::Random(_) => true,
+        })
     }
 
     /// Tensors of the checkpoint that no part knows: worth a warning where the count is not 0.
