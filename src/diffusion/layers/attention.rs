@@ -28,13 +28,18 @@ pub fn attention(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> Tensor<4> {
     if !matches!(q.device().as_dispatch(), DispatchDevice::Cube(_)) {
         return module::attention(q, k, v, None, None, AttentionModuleOptions::default());
     }
+    attention_in_slices(q, k, v, SCORE_BYTES)
+}
+
+/// [`attention`], with at most `score_bytes` of f32 scores at a time.
+pub(super) fn attention_in_slices(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>, score_bytes: usize) -> Tensor<4> {
     let dtype = q.dtype();
     let [n, heads, tokens, d] = q.dims();
     let keys = k.dims()[2];
     // Scaling before the product keeps the scores within f16.
     let q = q * (d as f64).powf(-0.5);
     let k = k.swap_dims(2, 3);
-    let rows = (SCORE_BYTES / (4 * n * heads * keys)).clamp(1, tokens);
+    let rows = (score_bytes / (4 * n * heads * keys)).clamp(1, tokens);
     let slices = (0..tokens).step_by(rows).map(|start| {
         let q = if rows == tokens { q.clone() } else { q.clone().narrow(2, start, rows.min(tokens - start)) };
         let scores = product(q, k.clone()).cast(DType::F32);

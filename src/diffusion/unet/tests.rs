@@ -111,3 +111,60 @@ fn random_sd15_is_lively_in_every_block_and_listens_to_the_prompt() {
     assert!(moved >= 0.05, "{moved}");
     assert!(std > 0.05 && most.is_finite(), "the picture is not flat: {std}");
 }
+
+/// The full-size UNet at 512×768, block by block, on the GPU in f16 against the CPU in f32.
+#[test]
+#[ignore = "needs an NVIDIA GPU, 8 GB of host memory and a minute"]
+fn cuda_blocks_equal_the_cpu() {
+    let probe = crate::engine::device::probe();
+    let found = probe.devices.iter().find(|c| matches!(c.choice, crate::base::DeviceChoice::Cuda(_)));
+    let gpu = crate::engine::device::open_candidate(found.expect("an NVIDIA GPU")).expect("it opens");
+    let cpu = Device::flex();
+    let checkpoint = Checkpoint::open(&ModelChoice::RandomSd15, &VaeChoice::Automatic, false).unwrap();
+    let unet = checkpoint.unet();
+    let walk = |device: &Device, precision: Precision| {
+        let loader = Loader::new(&unet.tensors, device, precision, Watch::never());
+        let network = UNet::load(&unet.config, &loader).unwrap();
+        let dtype = crate::diffusion::layers::float_type(precision);
+        let on = |values: Vec<f32>| {
+            let n = values.len();
+            Tensor::<1>::from_data(TensorData::new(values, [n]), (device, DType::F32)).cast(dtype)
+        };
+        let latent = on(unit(2 * 4 * 96 * 64)).reshape([2, 4, 96, 64]);
+        let context = on(unit(2 * 77 * 768)).reshape([2, 77, 768]);
+        let watch = Watch::never();
+        let mut outputs = Vec::new();
+        let mut keep = |name: String, x: &Tensor<4>| {
+            let values: Vec<f32> = x.clone().cast(DType::F32).into_data().try_into_vec().unwrap();
+            outputs.push((name, values));
+        };
+        let time = network.time_embedding.forward(500.0, &latent);
+        let mut x = network.conv_in.forward(latent);
+        keep("conv_in".into(), &x);
+        let mut skips = vec![x.clone()];
+        for (i, block) in network.down_blocks.iter().enumerate() {
+            x = block.forward(x, &time, &context, &mut skips, watch).unwrap();
+            keep(format!("down {i}"), &x);
+        }
+        x = network.mid_block.forward(x, &time, &context, watch).unwrap();
+        keep("mid".into(), &x);
+        for (i, block) in network.up_blocks.iter().enumerate() {
+            x = block.forward(x, &time, &context, &mut skips, watch).unwrap();
+            keep(format!("up {i}"), &x);
+        }
+        let x = network.conv_out.forward(network.conv_act.apply(network.conv_norm_out.forward(x)));
+        keep("out".into(), &x);
+        outputs
+    };
+    let want = walk(&cpu, Precision::F32);
+    let mut worst = 0f32;
+    for precision in [Precision::F32, Precision::F16] {
+        for ((name, got), (_, want)) in walk(&gpu, precision).iter().zip(&want) {
+            let norm = |values: &mut dyn Iterator<Item = f32>| values.map(|v| v * v).sum::<f32>().sqrt();
+            let apart = norm(&mut got.iter().zip(want).map(|(g, w)| g - w)) / norm(&mut want.iter().copied());
+            println!("{} {name}: {apart:.2e}", precision.label());
+            worst = worst.max(apart);
+        }
+    }
+    assert!(worst < 1e-2, "{worst}");
+}
