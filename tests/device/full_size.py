@@ -11,6 +11,7 @@ steps at 512x768, CFG 7, as `softbox generate --rng cpu --seed 42 --sampler eule
 
 import json
 import math
+import re
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,28 @@ import torch
 
 SIZE, STEPS, CFG, SEED = (96, 64), 25, 7.0, 42
 PROMPT, NEGATIVE = "portrait photo of a woman, soft light", "blurry"
+
+
+def token_ids(text):
+    """One chunk of CLIP's ids for plain lower-case words, padded with the end token."""
+    merges = Path(__file__).parents[2].joinpath("assets/clip/merges.txt").read_text().splitlines()
+    merges = [tuple(line.split()) for line in merges if len(line.split()) == 2 and not line.startswith("#version")]
+    letters = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    spelling = {b: chr(b) for b in letters}
+    spelling.update({b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in letters)})
+    words = [spelling[b] for b in letters] + [spelling[b] for b in range(256) if b not in letters]
+    words += [w + "</w>" for w in words] + ["".join(pair) for pair in merges]
+    number, rank = {w: i for i, w in enumerate(words)}, {pair: i for i, pair in enumerate(merges)}
+    ids = []
+    for word in re.findall(r"[a-z]+|[^\sa-z]+", text):
+        parts = [*word[:-1], word[-1] + "</w>"]
+        while len(parts) > 1:
+            best, at = min((rank.get(pair, math.inf), i) for i, pair in enumerate(zip(parts, parts[1:])))
+            if best == math.inf:
+                break
+            parts[at:at + 2] = [parts[at] + parts[at + 1]]
+        ids += [number[part] for part in parts]
+    return [49406, *ids, *[49407] * (76 - len(ids))]
 
 
 def scaled(model, seed):
@@ -59,7 +82,7 @@ def make(folder):
         "scheduler": ["diffusers", "DDIMScheduler"]}))
 
 
-def run(folder, out, ids):
+def run(folder, out):
     from diffusers import AutoencoderKL, UNet2DConditionModel
     from safetensors.torch import save_file
     from transformers import CLIPTextModel
@@ -78,7 +101,7 @@ def run(folder, out, ids):
         text = CLIPTextModel.from_pretrained(folder, subfolder="text_encoder", **load).cuda().eval()
         vae = AutoencoderKL.from_pretrained(folder, subfolder="vae", **load).cuda().eval()
         with torch.no_grad():
-            context = torch.cat([text(torch.tensor([row]).cuda()).last_hidden_state for row in ids])
+            context = torch.cat([text(torch.tensor([row]).cuda()).last_hidden_state for row in map(token_ids, (PROMPT, NEGATIVE))])
             x = noise * sigmas[0]
             torch.cuda.synchronize()
             started = time.time()
@@ -115,7 +138,4 @@ def compare(out, ours):
 if __name__ == "__main__":
     torch.set_grad_enabled(False)
     task, *rest = sys.argv[1:]
-    if task == "run":
-        # Chunks of token ids, prompt and negative: passed in, so that no tokenizer is needed here.
-        rest.append(json.loads(Path(rest[0], "ids.json").read_text()))
     {"make": make, "run": run, "compare": compare}[task](*rest)
