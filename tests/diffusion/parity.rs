@@ -82,7 +82,10 @@ impl Tiny {
     fn tensor<const D: usize>(&self, name: &str) -> Tensor<D> {
         let (values, shape) = self.vector(name);
         let shape: [usize; D] = shape.try_into().unwrap();
-        let row = Tensor::<1>::from_data(TensorData::new(values, [shape.iter().product::<usize>()]), (&self.device, DType::F32));
+        let row = Tensor::<1>::from_data(
+            TensorData::new(values, [shape.iter().product::<usize>()]),
+            (&self.device, DType::F32),
+        );
         row.reshape(shape)
     }
 
@@ -99,7 +102,8 @@ fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 fn error(got: &[f32], want: &[f32]) -> f32 {
     assert_eq!(got.len(), want.len());
     let scale = want.iter().fold(0f32, |most, v| most.max(v.abs()));
-    let worst = got.iter().zip(want).fold(0f32, |most, (g, w)| if g.is_nan() { f32::NAN } else { most.max((g - w).abs()) });
+    let worst =
+        got.iter().zip(want).fold(0f32, |most, (g, w)| if g.is_nan() { f32::NAN } else { most.max((g - w).abs()) });
     worst / scale
 }
 
@@ -147,7 +151,8 @@ fn token_ids_and_text_encoder() {
         let width = tiny.checkpoint.text_encoder().config.hidden_size;
         for entry in prompts {
             let text = entry["text"].as_str().unwrap();
-            let want: Vec<u32> = entry["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
+            let want: Vec<u32> =
+                entry["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
             assert_eq!(tiny.tokenizer.encode(text), want, "{name}: {text}");
         }
         for clip_skip in [1, 2] {
