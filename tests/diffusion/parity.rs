@@ -6,10 +6,10 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde_json::Value;
 use softbox::base::{DeviceChoice, ModelChoice, NoiseSource, Precision, SamplerKind, ScheduleKind, VaeChoice};
-use softbox::diffusion::config::{PredictionType, SchedulerConfig};
+use softbox::diffusion::config::PredictionType;
 use softbox::diffusion::layers::Loader;
 use softbox::diffusion::noise::NoiseGenerator;
-use softbox::diffusion::pipeline::{self, Denoiser};
+use softbox::diffusion::pipeline::{self, Conditioning, Denoiser};
 use softbox::diffusion::prompt;
 use softbox::diffusion::samplers::{ModelInput, NoiseSchedule, Plan};
 use softbox::diffusion::text_encoder::TextEncoder;
@@ -87,6 +87,13 @@ impl Tiny {
             (&self.device, DType::F32),
         );
         row.reshape(shape)
+    }
+
+    /// The text that the reference encoded under this name.
+    fn encode(&self, key: &str) -> Conditioning {
+        let read = prompt::read(self.facts[key].as_str().unwrap());
+        let chunks = prompt::chunk(&self.tokenizer, &read.pieces, self.positions());
+        pipeline::encode(&self.text_encoder, &chunks, 1, Watch::never()).unwrap()
     }
 
     fn positions(&self) -> usize {
@@ -258,41 +265,67 @@ fn pairs() -> Vec<(&'static str, SamplerKind, ScheduleKind, PredictionType)> {
     ]
 }
 
+/// Twenty steps at CFG 7 from the reference's noise.
+fn twenty_steps(
+    tiny: &Tiny,
+    positive: &Conditioning,
+    negative: &Conditioning,
+    sampler: SamplerKind,
+    schedule: ScheduleKind,
+    prediction: PredictionType,
+) -> Vec<f32> {
+    let (first, shape) = tiny.vector("run.noise");
+    let shape = [shape[1], shape[2], shape[3]];
+    let table = NoiseSchedule::new(tiny.checkpoint.scheduler()).unwrap();
+    let plan = Plan::new(sampler, schedule, 20, &table).unwrap();
+    let unet = tiny.unet.clone();
+    let denoiser = Denoiser::new(unet, &tiny.device, Precision::F32, positive, negative, 7.0, prediction, shape);
+    let mut noise = NoiseGenerator::new(NoiseSource::Cpu, 42);
+    let mut latent = vec![0.0; first.len()];
+    noise.fill(&mut latent);
+    assert_near(&latent, &first, 1e-6, "first noise");
+    latent.iter_mut().for_each(|v| *v *= plan.init_noise_sigma());
+    let mut sampler = plan.sampler::<DiffusionError>();
+    for step in 0..plan.steps() {
+        let mut model = |input: &ModelInput<'_>| denoiser.predict(input, Watch::never());
+        sampler.step(step, &mut latent, &mut model, &mut |out| noise.fill(out)).unwrap();
+    }
+    latent
+}
+
+/// The whole pipeline on a GPU's code: a picture on Vulkan and on the CPU from the same words and noise.
+#[test]
+#[ignore = "needs a Vulkan device, a software renderer will do"]
+fn vulkan_picture_equals_the_cpu() {
+    let pictures = [Device::flex(), vulkan()].map(|device| {
+        let tiny = Tiny::open_on("tiny-a", device);
+        let (positive, negative) = (tiny.encode("prompt"), tiny.encode("negative"));
+        let (sampler, schedule) = (SamplerKind::Dpmpp2m, ScheduleKind::Karras);
+        let latent = twenty_steps(&tiny, &positive, &negative, sampler, schedule, PredictionType::Epsilon);
+        assert_near(&latent, &tiny.vector("run.dpmpp-2m.karras").0, WHOLE, "latents on either device");
+        let shape = [4, tiny.vector("run.noise").1[2], tiny.vector("run.noise").1[3]];
+        let device = &tiny.device;
+        pipeline::decode(&tiny.vae, &latent, shape, device, Precision::F32, Watch::never()).unwrap()
+    });
+    let [cpu, gpu] = pictures;
+    let apart = cpu.pixels().iter().zip(gpu.pixels()).map(|(a, b)| a.abs_diff(*b)).max();
+    // A thousandth of the range is a quarter of an 8-bit step, so rounding may go either way once in a while.
+    assert!(apart <= Some(1), "{apart:?}");
+}
+
 #[test]
 fn twenty_steps_of_every_sampler() {
     for_each_model(|name, tiny| {
-        let encode = |text: &str| {
-            let chunks = prompt::chunk(&tiny.tokenizer, &prompt::read(text).pieces, tiny.positions());
-            pipeline::encode(&tiny.text_encoder, &chunks, 1, Watch::never()).unwrap()
-        };
-        let text = |key: &str| tiny.facts[key].as_str().unwrap();
-        let (positive, negative) = (encode(text("prompt")), encode(text("negative")));
+        let (positive, negative) = (tiny.encode("prompt"), tiny.encode("negative"));
         assert_near(positive.values(), &tiny.vector("run.cond").0, NETWORK, &format!("{name} prompt"));
         assert_near(negative.values(), &tiny.vector("run.uncond").0, NETWORK, &format!("{name} negative"));
-        let (first, shape) = tiny.vector("run.noise");
-        let shape = [shape[1], shape[2], shape[3]];
-        let config: &SchedulerConfig = tiny.checkpoint.scheduler();
-        let schedule = NoiseSchedule::new(config).unwrap();
         for (run, sampler, kind, prediction) in pairs() {
             let key = format!("run.{run}");
             if !tiny.vectors.tensors().contains_key(&key) {
                 assert!(run.starts_with("v."), "{name} lacks {run}");
                 continue;
             }
-            let plan = Plan::new(sampler, kind, 20, &schedule).unwrap();
-            let device = &tiny.device;
-            let denoiser =
-                Denoiser::new(tiny.unet.clone(), device, Precision::F32, &positive, &negative, 7.0, prediction, shape);
-            let mut noise = NoiseGenerator::new(NoiseSource::Cpu, 42);
-            let mut latent = vec![0.0; first.len()];
-            noise.fill(&mut latent);
-            assert_near(&latent, &first, 1e-6, &format!("{name} first noise"));
-            latent.iter_mut().for_each(|v| *v *= plan.init_noise_sigma());
-            let mut sampler = plan.sampler::<DiffusionError>();
-            for step in 0..plan.steps() {
-                let mut model = |input: &ModelInput<'_>| denoiser.predict(input, Watch::never());
-                sampler.step(step, &mut latent, &mut model, &mut |out| noise.fill(out)).unwrap();
-            }
+            let latent = twenty_steps(tiny, &positive, &negative, sampler, kind, prediction);
             assert_near(&latent, &tiny.vector(&key).0, WHOLE, &format!("{name} {run}"));
         }
     });
