@@ -7,5 +7,6 @@ mod latency;
 mod lifetime;
 mod memory;
 mod phases;
+mod real;
 mod stage;
 mod steering;
