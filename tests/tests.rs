@@ -1,5 +1,6 @@
 //! The integration tests, in one binary. Folders mirror `src`.
 
+mod cli;
 mod diffusion;
 mod engine;
 mod structure;

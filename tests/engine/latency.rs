@@ -43,3 +43,11 @@ fn at_full_size_on_the_cpu_no_silence_is_longer_than_two_seconds() {
     println!("{gaps:?}");
     assert!(gaps.values().all(|gap| *gap < Duration::from_secs(2)), "{gaps:?}");
 }
+
+/// A step of a tiny model at a size where each attention of it takes a second.
+#[test]
+fn a_wish_is_heard_within_two_seconds_at_a_large_size() {
+    let size = Size::new(640, 640).unwrap();
+    let gaps = longest_silences(None, ShotRequest { steps: 1, cfg: 1.0, size, ..request() });
+    assert!(gaps.values().all(|gap| *gap < Duration::from_secs(2)), "{gaps:?}");
+}

@@ -8,5 +8,5 @@ mod lifetime;
 mod memory;
 mod phases;
 mod real;
-mod stage;
+pub mod stage;
 mod steering;

@@ -10,6 +10,7 @@ mod linear;
 mod loader;
 mod norm;
 mod product;
+pub mod watched;
 
 pub use attention::{SCORE_BYTES, attention, causal_attention, merge_heads, split_heads};
 pub use conv::{Conv2d, upsample_nearest};

@@ -3,7 +3,7 @@
 use super::resnet::ResnetBlock2D;
 use super::transformer::Transformer2D;
 use crate::diffusion::config::UNetConfig;
-use crate::diffusion::layers::{Conv2d, Loader, upsample_nearest};
+use crate::diffusion::layers::{Conv2d, Loader, upsample_nearest, watched};
 use crate::diffusion::{DiffusionError, Watch};
 use burn::tensor::Tensor;
 
@@ -88,7 +88,7 @@ impl DownBlock {
             skips.push(x.clone());
         }
         if let Some(conv) = &self.downsample {
-            x = conv.forward(x);
+            x = watched::convolve(conv, x, watch)?;
             skips.push(x.clone());
         }
         Ok(x)
@@ -170,7 +170,7 @@ impl UpBlock {
                 let [_, _, h, w] = skip.dims();
                 [h, w]
             });
-            x = conv.forward(upsample_nearest(x, size));
+            x = watched::convolve(conv, upsample_nearest(x, size), watch)?;
         }
         Ok(x)
     }

@@ -11,7 +11,7 @@ mod transformer;
 pub use resnet::ResnetBlock2D;
 
 use super::config::{Activation, UNetConfig};
-use super::layers::{Conv2d, GroupNorm, Loader};
+use super::layers::{Conv2d, GroupNorm, Loader, watched};
 use super::{DiffusionError, Watch};
 use blocks::{DownBlock, MidBlock, UpBlock};
 use burn::tensor::Tensor;
@@ -58,7 +58,7 @@ impl UNet {
         let time = self.time_embedding.forward(timestep, &latent);
 
         // 2. In
-        let mut x = self.conv_in.forward(latent);
+        let mut x = watched::convolve(&self.conv_in, latent, watch)?;
 
         // 3. Down, keeping each stage's output for the way up
         let mut skips = vec![x.clone()];
@@ -75,8 +75,8 @@ impl UNet {
         }
 
         // 6. Out
-        let x = self.conv_act.apply(self.conv_norm_out.forward(x));
-        Ok(self.conv_out.forward(x))
+        let x = watched::normalise(&self.conv_norm_out, Some(self.conv_act), x, watch)?;
+        watched::convolve(&self.conv_out, x, watch)
     }
 }
 

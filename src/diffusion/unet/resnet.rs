@@ -1,7 +1,7 @@
 //! The residual block of UNet and VAE.
 
 use crate::diffusion::config::Activation;
-use crate::diffusion::layers::{Conv2d, GroupNorm, Linear, Loader};
+use crate::diffusion::layers::{Conv2d, GroupNorm, Linear, Loader, watched};
 use crate::diffusion::{DiffusionError, Watch};
 use burn::tensor::Tensor;
 
@@ -37,16 +37,16 @@ impl ResnetBlock2D {
 
     /// `[n, in, h, w]` to `[n, out, h, w]`; `time` is `[1, width]`.
     pub fn forward(&self, x: Tensor<4>, time: Option<&Tensor<2>>, watch: Watch) -> Result<Tensor<4>, DiffusionError> {
-        watch.check()?;
-        let mut h = self.conv1.forward(self.act.apply(self.norm1.forward(x.clone())));
+        let h = watched::normalise(&self.norm1, Some(self.act), x.clone(), watch)?;
+        let mut h = watched::convolve(&self.conv1, h, watch)?;
         if let (Some(proj), Some(time)) = (&self.time_emb_proj, time) {
             let channels = proj.width_out();
             h = h + proj.forward(time.clone()).reshape([1, channels, 1, 1]);
         }
-        watch.check()?;
-        let h = self.conv2.forward(self.act.apply(self.norm2.forward(h)));
+        let h = watched::normalise(&self.norm2, Some(self.act), h, watch)?;
+        let h = watched::convolve(&self.conv2, h, watch)?;
         let shortcut = match &self.conv_shortcut {
-            Some(conv) => conv.forward(x),
+            Some(conv) => watched::convolve(conv, x, watch)?,
             None => x,
         };
         Ok(shortcut + h)

@@ -2,7 +2,7 @@
 
 use crate::diffusion::config::UNetConfig;
 use crate::diffusion::layers::{GroupNorm, LayerNorm, Linear, Loader};
-use crate::diffusion::layers::{attention, merge_heads, split_heads};
+use crate::diffusion::layers::{merge_heads, split_heads, watched};
 use crate::diffusion::{DiffusionError, Watch};
 use burn::tensor::{Tensor, activation};
 
@@ -73,7 +73,8 @@ impl Transformer2D {
     pub fn forward(&self, x: Tensor<4>, context: &Tensor<3>, watch: Watch) -> Result<Tensor<4>, DiffusionError> {
         let [n, c, h, w] = x.dims();
         // [n, h·w, c]
-        let mut tokens = self.norm.forward(x.clone()).permute([0, 2, 3, 1]).reshape([n, h * w, c]);
+        let normed = watched::normalise(&self.norm, None, x.clone(), watch)?;
+        let mut tokens = normed.permute([0, 2, 3, 1]).reshape([n, h * w, c]);
         tokens = self.proj_in.forward(tokens);
         for block in &self.transformer_blocks {
             tokens = block.forward(tokens, context, watch)?;
@@ -87,12 +88,17 @@ impl TransformerBlock {
     fn forward(&self, x: Tensor<3>, context: &Tensor<3>, watch: Watch) -> Result<Tensor<3>, DiffusionError> {
         watch.check()?;
         let normed = self.norm1.forward(x.clone());
-        let x = x + self.attn1.forward(normed.clone(), normed);
+        let x = x + self.attn1.forward(normed.clone(), normed, watch)?;
         watch.check()?;
-        let x = x.clone() + self.attn2.forward(self.norm2.forward(x), context.clone());
+        let x = x.clone() + self.attn2.forward(self.norm2.forward(x), context.clone(), watch)?;
         watch.check()?;
         let normed = self.norm3.forward(x.clone());
-        let gated = self.ff_value.forward(normed.clone()) * activation::gelu(self.ff_gate.forward(normed));
+        let gate = self.ff_gate.forward(normed.clone());
+        watch.check()?;
+        let gate = activation::gelu(gate);
+        watch.check()?;
+        let gated = self.ff_value.forward(normed) * gate;
+        watch.check()?;
         Ok(x + self.ff_out.forward(gated))
     }
 }
@@ -115,10 +121,11 @@ impl Attention {
     }
 
     /// `[n, tokens, c]` looking at `[n, keys, width]` gives `[n, tokens, c]`.
-    pub fn forward(&self, x: Tensor<3>, context: Tensor<3>) -> Tensor<3> {
+    pub fn forward(&self, x: Tensor<3>, context: Tensor<3>, watch: Watch) -> Result<Tensor<3>, DiffusionError> {
         let q = split_heads(self.to_q.forward(x), self.heads);
         let k = split_heads(self.to_k.forward(context.clone()), self.heads);
         let v = split_heads(self.to_v.forward(context), self.heads);
-        self.to_out.forward(merge_heads(attention(q, k, v)))
+        let attended = watched::attention(q, k, v, watch)?;
+        Ok(self.to_out.forward(merge_heads(attended)))
     }
 }

@@ -4,7 +4,7 @@
 
 use super::config::{Activation, VaeConfig};
 use super::layers::{Conv2d, GroupNorm, Linear, Loader};
-use super::layers::{attention, merge_heads, split_heads, upsample_nearest};
+use super::layers::{merge_heads, split_heads, upsample_nearest, watched};
 use super::unet::ResnetBlock2D;
 use super::{DiffusionError, Watch};
 use burn::tensor::Tensor;
@@ -88,11 +88,10 @@ impl VaeDecoder {
         if let Some(conv) = &self.post_quant_conv {
             x = conv.forward(x);
         }
-        x = self.conv_in.forward(x);
+        x = watched::convolve(&self.conv_in, x, watch)?;
         x = self.mid_resnet_0.forward(x, None, watch)?;
         if let Some(attention) = &self.mid_attention {
-            watch.check()?;
-            x = attention.forward(x);
+            x = attention.forward(x, watch)?;
         }
         x = self.mid_resnet_1.forward(x, None, watch)?;
         for block in &self.up_blocks {
@@ -102,11 +101,11 @@ impl VaeDecoder {
             if let Some(conv) = &block.upsample {
                 watch.check()?;
                 let [_, _, h, w] = x.dims();
-                x = conv.forward(upsample_nearest(x, [2 * h, 2 * w]));
+                x = watched::convolve(conv, upsample_nearest(x, [2 * h, 2 * w]), watch)?;
             }
         }
-        watch.check()?;
-        Ok(self.conv_out.forward(self.act.apply(self.conv_norm_out.forward(x))))
+        x = watched::normalise(&self.conv_norm_out, Some(self.act), x, watch)?;
+        watched::convolve(&self.conv_out, x, watch)
     }
 }
 
@@ -122,13 +121,14 @@ impl MidAttention {
     }
 
     /// `[n, c, h, w]` to the same shape.
-    fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+    fn forward(&self, x: Tensor<4>, watch: Watch) -> Result<Tensor<4>, DiffusionError> {
         let [n, c, h, w] = x.dims();
         // [n, h·w, c]
-        let tokens = self.group_norm.forward(x.clone()).permute([0, 2, 3, 1]).reshape([n, h * w, c]);
+        let normed = watched::normalise(&self.group_norm, None, x.clone(), watch)?;
+        let tokens = normed.permute([0, 2, 3, 1]).reshape([n, h * w, c]);
         let one_head = |proj: &Linear| split_heads(proj.forward(tokens.clone()), 1);
-        let attended = attention(one_head(&self.to_q), one_head(&self.to_k), one_head(&self.to_v));
+        let attended = watched::attention(one_head(&self.to_q), one_head(&self.to_k), one_head(&self.to_v), watch)?;
         let out = self.to_out.forward(merge_heads(attended));
-        x + out.reshape([n, h, w, c]).permute([0, 3, 1, 2])
+        Ok(x + out.reshape([n, h, w, c]).permute([0, 3, 1, 2]))
     }
 }
