@@ -36,12 +36,7 @@ fn on_tensor_cores(
         Some(bias) => Some(bias.try_into_primitive::<CubeBackend>().ok()?),
         None => None,
     };
-    let y = conv_forward::<2>(x, weight, bias, options, ConvStrategy::ImplicitGemm);
-    match y {
-        Ok(y) => Some(Tensor::from_primitive::<CubeBackend>(y)),
-        Err(error) => {
-            tracing::trace!(?error, "no implicit matrix product for this convolution");
-            None
-        }
-    }
+    // An error here means that no kernel fits, before anything was queued.
+    let y = conv_forward::<2>(x, weight, bias, options, ConvStrategy::ImplicitGemm).ok()?;
+    Some(Tensor::from_primitive::<CubeBackend>(y))
 }

@@ -30,7 +30,7 @@ enum Crates {
     AllBut(&'static [&'static str]),
 }
 
-const TENSORS: &[&str] = &["burn", "cubecl", "cudarc"];
+const TENSORS: &[&str] = &["burn", "burn_cubecl", "cubecl", "cudarc"];
 
 const FOLDERS: &[Folder] = &[
     Folder {
@@ -50,7 +50,7 @@ const FOLDERS: &[Folder] = &[
     Folder {
         name: "kernels",
         ours: &[],
-        crates: Crates::Only(&["burn", "cubecl", "half", "thiserror"]),
+        crates: Crates::Only(&["burn", "burn_cubecl", "cubecl", "half", "thiserror"]),
         never: &["std::fs", "std::thread", "std::net", "std::process", "std::env", "std::time::Instant"],
         why: "kernels are arithmetic on the device: no files, no state",
     },
@@ -159,14 +159,14 @@ const FOLDERS: &[Folder] = &[
     Folder {
         name: "app",
         ours: &["base", "text", "ui", "studio", "engine", "memory", "diffusion", "library", "cli"],
-        crates: Crates::AllBut(&["burn", "cubecl", "cudarc", "clap", "indicatif"]),
+        crates: Crates::AllBut(&["burn", "burn_cubecl", "cubecl", "cudarc", "clap", "indicatif"]),
         never: &["std::net"],
         why: "the app ties window, studio and engine together; tensors and arguments are others' business",
     },
     Folder {
         name: "cli",
         ours: &["base", "text", "engine", "memory", "diffusion", "library"],
-        crates: Crates::AllBut(&["egui", "eframe", "rfd", "arboard", "lucide_icons", "burn", "cubecl", "cudarc"]),
+        crates: Crates::AllBut(&["egui", "eframe", "rfd", "arboard", "lucide_icons", "burn", "burn_cubecl", "cubecl", "cudarc"]),
         never: &["std::net", "crate::ui", "crate::studio", "crate::app"],
         why: "the command line is the engine without a window",
     },
