@@ -23,7 +23,7 @@ pub use keeper::{Boundary, Keeper, Pressure, Refused};
 pub use model::{Model, ModelKey};
 pub use policy::{Need, Policy, Verdict, Waiting};
 pub use reading::{CardId, PciAddress, Target, Uuid};
-pub use report::{MemoryJson, clean_report};
+pub use report::clean_report;
 pub use script::{Script, ScriptClock};
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
-//! What is told of memory: the report of a clean-up, and the reading that `softbox memory --json` prints.
+//! The report of a clean-up.
 
 use super::Part;
-use super::reading::Program;
-use crate::base::choice::MemoryLimits;
 use crate::base::{Bytes, CleanReport, MemoryReading};
-use serde::Serialize;
 
 /// The report of a clean-up, from readings just before and just after it.
 ///
@@ -24,52 +21,6 @@ pub fn clean_report(before: MemoryReading, after: MemoryReading, kept: &[(Part, 
         .chain(context.map(|bytes| ("context".to_owned(), bytes)))
         .collect();
     CleanReport { before, after, kept, freed }
-}
-
-/// A reading as one JSON object. All amounts in bytes; `null` is unknown.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MemoryJson {
-    pub device: String,
-    pub total: Option<Bytes>,
-    pub ours_in_use: Option<Bytes>,
-    pub ours_pooled: Option<Bytes>,
-    pub ours_context: Option<Bytes>,
-    pub others: Option<Bytes>,
-    pub reserved: Option<Bytes>,
-    pub free: Option<Bytes>,
-    /// The limit in bytes, and as a share.
-    pub limit: Option<Bytes>,
-    pub limit_share: f64,
-    pub budget: Option<Bytes>,
-    /// Share in use by whomever, and without what our pools merely keep.
-    pub share_used: Option<f64>,
-    pub share_active: Option<f64>,
-    pub peak: Option<Bytes>,
-    pub programs: Vec<Program>,
-    pub unknown: Vec<String>,
-}
-
-impl MemoryJson {
-    pub fn new(device: &str, reading: &MemoryReading, programs: Vec<Program>, limits: &MemoryLimits) -> Self {
-        MemoryJson {
-            device: device.to_owned(),
-            total: reading.total,
-            ours_in_use: reading.ours_in_use,
-            ours_pooled: reading.ours_pooled,
-            ours_context: reading.ours_context,
-            others: reading.others,
-            reserved: reading.reserved,
-            free: reading.free,
-            limit: reading.total.map(|total| total.portion(limits.pause_at)),
-            limit_share: limits.pause_at,
-            budget: limits.budget,
-            share_used: reading.share_used(),
-            share_active: reading.share_active(),
-            peak: reading.peak,
-            programs,
-            unknown: reading.unknown_because.clone(),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -105,19 +56,5 @@ mod tests {
         };
         assert_eq!(clean_report(pools(2, 1), pools(1, 0), &[]).freed, Some(Bytes::gib(2)));
         assert_eq!(clean_report(MemoryReading::default(), MemoryReading::default(), &[]), CleanReport::default());
-    }
-
-    #[test]
-    fn the_json_names_every_part_and_unknown_is_null() {
-        let limits = MemoryLimits::default();
-        let programs = vec![Program { pid: 7, name: Some("game".into()), used: None }];
-        let json = MemoryJson::new("A card", &reading(Some(6), 2), programs, &limits);
-        let value = serde_json::to_value(&json).unwrap();
-        assert_eq!(value["ours_in_use"], 6u64 << 30);
-        assert_eq!(value["programs"][0]["name"], "game");
-        assert!(value["programs"][0]["used"].is_null() && value["peak"].is_null());
-        let used = value["share_used"].as_f64().unwrap();
-        assert!((used - 8.0 / 24.0).abs() < 1e-9, "{used}");
-        assert_eq!(json.limit, Some(Bytes::gib(24).portion(0.9)));
     }
 }

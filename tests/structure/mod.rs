@@ -166,7 +166,17 @@ const FOLDERS: &[Folder] = &[
     Folder {
         name: "cli",
         ours: &["base", "text", "engine", "memory", "diffusion", "library"],
-        crates: Crates::AllBut(&["egui", "eframe", "rfd", "arboard", "lucide_icons", "burn", "burn_cubecl", "cubecl", "cudarc"]),
+        crates: Crates::AllBut(&[
+            "egui",
+            "eframe",
+            "rfd",
+            "arboard",
+            "lucide_icons",
+            "burn",
+            "burn_cubecl",
+            "cubecl",
+            "cudarc",
+        ]),
         never: &["std::net", "crate::ui", "crate::studio", "crate::app"],
         why: "the command line is the engine without a window",
     },
