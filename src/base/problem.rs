@@ -56,7 +56,8 @@ pub enum Hint {
     ChooseFolder,
     TryAgain,
     SaveAs,
-    InstallNvrtc,
+    /// Copies this command, which brings what the device lacks.
+    Install(String),
     CheckDownload,
 }
 

@@ -61,7 +61,7 @@ impl From<OpenError> for JobError {
         );
         if let OpenError::Unusable { command: Some(command), .. } = &error {
             problem.details = format!("{error}\n{command}");
-            problem.hints.insert(0, Hint::InstallNvrtc);
+            problem.hints.insert(0, Hint::Install(command.clone()));
         }
         problem
     }
@@ -300,7 +300,7 @@ mod tests {
         let error = open(DeviceChoice::Cuda(0), &probe).unwrap_err();
         assert!(error.to_string().contains("NVRTC"), "{error}");
         let job: JobError = error.into();
-        assert!(job.hints.contains(&Hint::InstallNvrtc) && job.details.contains("pip install x"));
+        assert!(job.hints.contains(&Hint::Install("pip install x".into())) && job.details.contains("pip install x"));
         let error = open(DeviceChoice::Vulkan(7), &probe).unwrap_err();
         assert_eq!(error, OpenError::NotThere { device: "Vulkan device 7".to_owned() });
     }
