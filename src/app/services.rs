@@ -1,6 +1,7 @@
 //! Pure functions that the studio is given, since it may not use the folders they come from.
 
-use crate::base::Lang;
+use super::forecast::{Cost, forecaster};
+use crate::base::{Lang, Latest};
 use crate::diffusion::config::TextEncoderConfig;
 use crate::diffusion::prompt;
 use crate::diffusion::tokenizer::Tokenizer;
@@ -9,12 +10,12 @@ use directories::UserDirs;
 use std::path::PathBuf;
 
 /// What the studio works with in the real program.
-pub fn services() -> Services {
+pub fn services(costs: Latest<Cost>) -> Services {
     let tokenizer = Tokenizer::clip();
     let positions = TextEncoderConfig::sd15().max_positions;
     Services {
         count_tokens: Box::new(move |text| count_tokens(&tokenizer, positions, text)),
-        forecast: Box::new(|_, _| None),
+        forecast: forecaster(costs),
         pictures_folder: pictures_folder(),
         system_lang: system_lang(),
     }

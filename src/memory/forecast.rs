@@ -5,6 +5,7 @@
 //! corrects them ([`Correction`]).
 
 use crate::base::{Bytes, Precision, Size};
+use crate::diffusion::layers::SCORE_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// A part of the model that is loaded and dropped as one.
@@ -113,6 +114,16 @@ pub struct RunShape {
     pub precision: Precision,
     /// The VAE may run in a wider type.
     pub vae_precision: Precision,
+}
+
+impl RunShape {
+    /// A run of one picture. `longest` is the length of the longer prompt in bytes.
+    pub fn new(size: Size, cfg: f32, longest: usize, precision: Precision) -> Self {
+        let batch = if cfg == 1.0 { 1 } else { 2 };
+        // About four characters a token; the exact count changes little of the whole.
+        let chunks = (longest / (4 * 75) + 1) as u64;
+        RunShape { size, batch, chunks, precision, vae_precision: precision }
+    }
 }
 
 /// How attention holds its scores.
@@ -228,6 +239,17 @@ impl Forecast {
             Bytes((activations(part, model, run, constants).0 as f64 * correction.factor(part)) as u64)
         });
         Forecast { weights, activations }
+    }
+
+    /// Forecasts a run by the kernels as they are. `values` are the numbers in each part's weights.
+    pub fn of_run(model: &ModelShape, values: PerPart<u64>, run: &RunShape, gpu: bool) -> Self {
+        let constants = if gpu {
+            Constants { attention: Attention::Sliced(Bytes(SCORE_BYTES as u64)), ..Constants::STOCK_GPU }
+        } else {
+            Constants::STOCK_CPU
+        };
+        let weights = PerPart::from_fn(|part| weight_bytes(values.get(part), run.precision));
+        Forecast::new(model, run, weights, &constants, &Correction::default())
     }
 
     /// The most at once with every part kept.

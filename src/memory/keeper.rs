@@ -6,7 +6,7 @@
 
 use super::account::{Account, Hold};
 use super::cleanup::{CleanPlan, CleanRule};
-use super::forecast::{Attention, Constants, Correction, Forecast, Part, PerPart, RunShape, nearest_fit, weight_bytes};
+use super::forecast::{Forecast, Part, RunShape, nearest_fit};
 use super::gauge::{Gauge, Peaks, Pools, Rates};
 use super::model::{Model, ModelKey};
 use super::policy::{Need, Policy, Verdict, Waiting};
@@ -16,7 +16,6 @@ use super::residency::{PartError, Place, Residency};
 use super::{MemoryError, Script};
 use crate::base::choice::MemoryLimits;
 use crate::base::{Bytes, CleanReport, Latest, MemoryReading, Notice, Precision, ShotRequest, Size};
-use crate::diffusion::layers::SCORE_BYTES;
 use crate::diffusion::prompt::{Piece, PromptChunks};
 use crate::diffusion::text_encoder::TextEncoder;
 use crate::diffusion::unet::UNet;
@@ -398,19 +397,9 @@ impl Keeper {
     /// What a run of this request takes.
     fn forecast(&self, request: &ShotRequest, size: Size, precision: Precision) -> Result<Forecast, DiffusionError> {
         let model = self.model()?;
-        let batch = if request.cfg == 1.0 { 1 } else { 2 };
         let longest = request.prompt.len().max(request.negative.len());
-        // About four characters a token; the exact count changes little of the whole.
-        let chunks = (longest / (4 * 75) + 1) as u64;
-        let run = RunShape { size, batch, chunks, precision, vae_precision: precision };
-        let constants = if self.is_gpu() {
-            Constants { attention: Attention::Sliced(Bytes(SCORE_BYTES as u64)), ..Constants::STOCK_GPU }
-        } else {
-            Constants::STOCK_CPU
-        };
-        let values = model.values();
-        let weights = PerPart::from_fn(|part| weight_bytes(values.get(part), precision));
-        Ok(Forecast::new(&model.shape(), &run, weights, &constants, &Correction::default()))
+        let run = RunShape::new(size, request.cfg, longest, precision);
+        Ok(Forecast::of_run(&model.shape(), model.values(), &run, self.is_gpu()))
     }
 
     /// Makes room for a part and its phase.

@@ -17,7 +17,7 @@ pub mod script;
 pub use account::{Account, Hold};
 pub use cleanup::{CleanPlan, CleanReason, CleanRule};
 pub use error::{MemoryError, Refusal};
-pub use forecast::{Constants, Correction, Forecast, ModelShape, Part, PerPart, RunShape};
+pub use forecast::{Constants, Correction, Forecast, ModelShape, Part, PerPart, RunShape, nearest_fit};
 pub use gauge::{Gauge, Peaks, Pools, Rates};
 pub use keeper::{Boundary, Keeper, Pressure, Refused};
 pub use model::{Model, ModelKey};

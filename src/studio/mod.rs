@@ -58,7 +58,7 @@ impl Default for TokenCount {
 /// Pure functions that live in folders the studio may not use.
 pub struct Services {
     pub count_tokens: Box<dyn Fn(&str) -> TokenCount + Send>,
-    /// Whether the draft would fit by this reading and these limits; `None` where that is not known.
+    /// Whether the draft would fit by these readings and limits on this device; `None` where that is not known.
     pub forecast: Box<ForecastFn>,
     /// Where pictures go while no folder is chosen.
     pub pictures_folder: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub struct Services {
 }
 
 /// See [`Services::forecast`].
-pub type ForecastFn = dyn Fn(&Draft, &Memory) -> Option<Forecast> + Send;
+pub type ForecastFn = dyn Fn(&Draft, &Memory, Option<&DeviceStatus>) -> Option<Forecast> + Send;
 
 /// The newest look at the picture in the making.
 #[derive(Clone, Debug)]

@@ -190,7 +190,7 @@ impl Studio {
 
     /// Forecasts the draft by what is known now.
     pub(super) fn foresee(&mut self) {
-        self.forecast = (self.services.forecast)(&self.draft, &self.memory);
+        self.forecast = (self.services.forecast)(&self.draft, &self.memory, self.device.as_ref());
     }
 }
 

@@ -45,7 +45,7 @@ impl Stage {
                 let chunks = chunks.map(|n| words[..n].iter().map(|length| length + 1).sum()).collect();
                 TokenCount { tokens: words.len(), chunks, limit: TokenCount::LIMIT }
             }),
-            forecast: Box::new(|_, memory| {
+            forecast: Box::new(|_, memory, _| {
                 let total = memory.latest()?.total?;
                 Some(Forecast::Fits { peak: Bytes::mib(3174), total })
             }),
