@@ -4,10 +4,12 @@
 //! threads of their own; their answers are actions, so the window never waits.
 
 mod effects;
+mod forecast;
+mod frame_times;
 mod services;
 
-use crate::base::VaeChoice;
 use crate::base::choice::MemoryLimits;
+use crate::base::{Latest, VaeChoice};
 use crate::cli::{WindowArgs, language};
 use crate::engine::protocol::{Command, Event};
 use crate::engine::{self, EngineSettings};
@@ -18,6 +20,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use effects::Effects;
 use eframe::{CreationContext, Frame, NativeOptions, Storage};
 use egui::{Context, ViewportBuilder, ViewportCommand};
+use frame_times::{FrameTimes, Pass, cpu_time};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -65,6 +68,7 @@ struct App {
     commands: Sender<Command>,
     events: Receiver<Event>,
     quitting: bool,
+    frame_times: Option<FrameTimes>,
 }
 
 impl App {
@@ -86,13 +90,24 @@ impl App {
         };
         let engine = engine::start(settings, move || wake.request_repaint())?;
         let (commands, events) = (engine.commands.clone(), engine.events.clone());
-        let mut studio = Studio::new(engine, services::services(), kept);
-        let mut effects = Effects::new(ctx);
+        let costs = Latest::new();
+        let mut studio = Studio::new(engine, services::services(costs.clone()), kept);
+        let mut effects = Effects::new(ctx, costs);
         effects.perform(studio.apply(Action::Start), &studio);
         if let Some(model) = arguments.model.clone() {
             effects.perform(studio.apply(Action::ModelChosen(model)), &studio);
         }
-        Ok(App { studio, view: ViewState::default(), effects, commands, events, quitting: false })
+        let frame_times = arguments.frame_times.as_deref().and_then(|path| {
+            let made = FrameTimes::create(path);
+            made.inspect_err(|error| tracing::warn!("{}: {error}", path.display())).ok()
+        });
+        Ok(App { studio, view: ViewState::default(), effects, commands, events, quitting: false, frame_times })
+    }
+
+    fn measure(&mut self, pass: Pass, start: Duration) {
+        if let Some(times) = &mut self.frame_times {
+            times.add(pass, start, self.studio.running().is_some());
+        }
     }
 
     fn apply(&mut self, action: Action) {
@@ -126,6 +141,7 @@ fn take_arguments(kept: &mut Preferences, arguments: &WindowArgs) {
 
 impl eframe::App for App {
     fn logic(&mut self, ctx: &Context, _frame: &mut Frame) {
+        let start = cpu_time();
         self.studio.poll();
         let effects = self.studio.take_effects();
         self.quitting |= self.effects.perform(effects, &self.studio);
@@ -140,15 +156,18 @@ impl eframe::App for App {
         } else if self.quitting {
             ctx.send_viewport_cmd(ViewportCommand::Close);
         }
+        self.measure(Pass::Logic, start);
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut Frame) {
+        let start = cpu_time();
         for action in ui::show(ui, &self.studio, &mut self.view) {
             self.apply(action);
         }
         if self.quitting {
             ui.ctx().send_viewport_cmd(ViewportCommand::Close);
         }
+        self.measure(Pass::Ui, start);
     }
 
     fn save(&mut self, storage: &mut dyn Storage) {

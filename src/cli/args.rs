@@ -78,6 +78,9 @@ pub struct WindowArgs {
     /// Times and figures to use in place of the device's own memory readings, for tests
     #[arg(long, value_name = "FILE")]
     pub gauge_script: Option<PathBuf>,
+    /// Write what each frame costs the window's thread, for tests
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub frame_times: Option<PathBuf>,
     /// Language of the window
     #[arg(long, value_enum)]
     pub lang: Option<LangArg>,
