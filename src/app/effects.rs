@@ -2,7 +2,8 @@
 //!
 //! Everything that can take a while runs on a thread of its own. Answers come back as actions.
 
-use crate::base::{JobError, ModelChoice, OutputPlan, Problem, ShotRequest, VaeChoice, parameters};
+use super::forecast::Cost;
+use crate::base::{JobError, Latest, ModelChoice, OutputPlan, Problem, ShotRequest, VaeChoice, parameters};
 use crate::diffusion::weights::{self, Family, Inspection};
 use crate::engine::names::{self, NameParts};
 use crate::engine::{metadata, problem_of_weights, save};
@@ -13,19 +14,24 @@ use rfd::AsyncFileDialog;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
+
+/// No person opens and cancels a dialog within this.
+const TOO_QUICK: Duration = Duration::from_millis(300);
 
 /// Does effects and collects their answers.
 pub struct Effects {
     ctx: Context,
     answers: Receiver<Action>,
     answer: Sender<Action>,
+    /// Where the forecast finds what an inspected model costs.
+    costs: Latest<Cost>,
 }
 
 impl Effects {
-    pub fn new(ctx: Context) -> Self {
+    pub fn new(ctx: Context, costs: Latest<Cost>) -> Self {
         let (answer, answers) = crossbeam_channel::unbounded();
-        Effects { ctx, answers, answer }
+        Effects { ctx, answers, answer, costs }
     }
 
     /// The next answer that has come, if any.
@@ -64,14 +70,26 @@ impl Effects {
                 }
                 self.ask(dialog.pick_folder(), Action::FolderChosen);
             }
-            Effect::Inspect(choice) => self.spawn(move || {
-                let result = inspect(&choice).map_err(Box::new);
-                Some(Action::ModelInspected { choice, result })
-            }),
-            Effect::ReadDropped(path) => self.spawn(move || {
-                let found = read_dropped(&path);
-                Some(Action::DropRead { path, found })
-            }),
+            Effect::Inspect(choice) => {
+                let costs = self.costs.clone();
+                self.spawn(move || {
+                    let result = inspect(&choice).map_err(Box::new);
+                    if result.is_ok() {
+                        Cost::of(&choice).into_iter().for_each(|cost| costs.put(cost));
+                    }
+                    Some(Action::ModelInspected { choice, result })
+                });
+            }
+            Effect::ReadDropped(path) => {
+                let costs = self.costs.clone();
+                self.spawn(move || {
+                    let found = read_dropped(&path);
+                    if matches!(found, Dropped::Model(_)) {
+                        Cost::of(&ModelChoice::Path(path.clone())).into_iter().for_each(|cost| costs.put(cost));
+                    }
+                    Some(Action::DropRead { path, found })
+                });
+            }
             Effect::SaveAs { shot, image, request, parameters, model } => {
                 let parts = NameParts { request: &request, model: &model, index: 0, at: SystemTime::now() };
                 let name = names::numbered(&names::fill(names::DEFAULT_PATTERN, &parts), 1, "png");
@@ -86,7 +104,10 @@ impl Effects {
                 self.ctx.copy_image(ColorImage::from_rgb(size, image.pixels()));
                 self.tell(Action::CopyDone(Ok(())));
             }
-            Effect::CopyText(text) => self.ctx.copy_text(text),
+            Effect::CopyText(text) => {
+                self.ctx.copy_text(text);
+                self.tell(Action::CopyDone(Ok(())));
+            }
             Effect::Reveal(path) => self.spawn(move || reveal(&path).err().map(Action::EffectFailed)),
             Effect::NotifyDone => {
                 let attention = ViewportCommand::RequestUserAttention(UserAttentionType::Informational);
@@ -98,12 +119,20 @@ impl Effects {
     }
 
     /// Waits for a dialog on a thread. The dialog itself was opened here, where some systems insist on it.
+    ///
+    /// No file is what a cancelled dialog answers, and what one that could not open does; only the latter is so quick.
     fn ask(
         &self,
         dialog: impl Future<Output = Option<rfd::FileHandle>> + Send + 'static,
         answer: impl FnOnce(PathBuf) -> Action + Send + 'static,
     ) {
-        self.spawn(move || pollster::block_on(dialog).map(|file| answer(file.path().to_owned())));
+        self.spawn(move || {
+            let asked = Instant::now();
+            match pollster::block_on(dialog) {
+                Some(file) => Some(answer(file.path().to_owned())),
+                None => (asked.elapsed() < TOO_QUICK).then_some(Action::NoDialog),
+            }
+        });
     }
 
     fn spawn(&self, work: impl FnOnce() -> Option<Action> + Send + 'static) {

@@ -81,6 +81,8 @@ pub enum Action {
         result: Result<PathBuf, Box<JobError>>,
     },
     CopyDone(Result<(), String>),
+    /// The system opened no file dialog.
+    NoDialog,
     /// Opening a folder or the like failed, technically.
     EffectFailed(String),
 

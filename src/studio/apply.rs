@@ -13,9 +13,6 @@ use crate::base::{Hint, JobError, ModelChoice, OutputPlan, Precision, Problem, S
 use crate::engine::protocol::{Command, Setup};
 use std::path::PathBuf;
 
-/// Copied where the device's own report names no better command.
-const INSTALL_NVRTC: &str = "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime";
-
 /// Dropped files looked at in one go.
 const DROPPED_AT_ONCE: usize = 4;
 
@@ -120,6 +117,7 @@ impl Studio {
             }
             Action::DropRead { path, found } => self.dropped(path, found),
             Action::SaveAsDone { shot, result } => self.saved_as(shot, result),
+            Action::NoDialog => self.notices.push(None, Line::NoDialog),
             Action::CopyDone(Ok(())) => self.notices.push(None, Line::Copied),
             Action::CopyDone(Err(why)) | Action::EffectFailed(why) => self.notices.push(None, Line::Failed(why)),
 
@@ -411,11 +409,7 @@ impl Studio {
                 let id = self.shots.unsaved().next().map(|finished| finished.id);
                 return id.and_then(|id| self.save_as(id)).into_iter().collect();
             }
-            Hint::InstallNvrtc => {
-                let passed_over = self.device.iter().flat_map(|device| &device.passed_over);
-                let command = passed_over.filter_map(|device| device.command.clone()).next();
-                return vec![Effect::CopyText(command.unwrap_or_else(|| INSTALL_NVRTC.to_owned()))];
-            }
+            Hint::Install(command) => return vec![Effect::CopyText(command)],
             Hint::CheckDownload => {
                 return match &self.trouble {
                     Some(Trouble::Job { error, .. }) => match &error.problem {

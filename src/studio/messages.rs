@@ -36,6 +36,8 @@ pub enum Line {
     SettingsTaken,
     /// A dropped picture holds no settings.
     NoSettings,
+    /// The system opened no file dialog.
+    NoDialog,
     /// Copying or opening failed, technically.
     Failed(String),
 }

@@ -91,7 +91,7 @@ fn info() -> ModelInfo {
 fn services() -> Services {
     Services {
         count_tokens: Box::new(|text| TokenCount { tokens: text.split_whitespace().count(), ..TokenCount::default() }),
-        forecast: Box::new(|draft, memory| {
+        forecast: Box::new(|draft, memory, _| {
             let total = memory.latest()?.total?;
             let peak = Bytes(draft.size.pixels() * 4096);
             Some(if peak < total { Forecast::Fits { peak, total } } else { Forecast::DoesNotFit { largest: None } })
@@ -616,7 +616,8 @@ fn notices_are_lines_and_the_device_is_known() {
     };
     engine.tell(&mut studio, [Event::Device(status.clone())]);
     assert_eq!(studio.device(), Some(&status));
-    assert_eq!(studio.apply(Action::TakeHint(Hint::InstallNvrtc)), [Effect::CopyText("pip install x".into())]);
+    let install = Hint::Install("pip install x".into());
+    assert_eq!(studio.apply(Action::TakeHint(install)), [Effect::CopyText("pip install x".into())]);
     studio.apply(Action::Set(Setting::Device(DeviceChoice::Cpu)));
     studio.apply(Action::Set(Setting::Device(DeviceChoice::Cpu)));
     assert_eq!(engine.commands.try_iter().filter(|c| matches!(c, Command::Probe(_))).count(), 1);
