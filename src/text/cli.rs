@@ -8,18 +8,14 @@ use std::path::Path;
 phrases! {
     ERROR: "Error: {what}", "错误：{what}";
     NOTE: "Note: {what}", "提示：{what}";
-    HINT_LINE: "What helps: {what}", "解决办法：{what}";
     DETAILS_LINE: "Details: {what}", "详细信息：{what}";
     USING_DEVICE: "Device: {device}, {precision}", "设备：{device}，{precision}";
-    USING_MODEL: "Checkpoint: {model}", "模型：{model}";
-    SEED_LINE: "Seed: {seed}", "种子：{seed}";
     CLI_SAVED: "Saved {file}", "已保存 {file}";
     CLI_LATENTS_SAVED: "Saved the latents to {file}", "潜变量已保存到 {file}";
     CLI_DONE: "{pictures} in {time}, at most {peak} of memory", "{pictures}，用时 {time}，内存峰值 {peak}";
     CLI_DONE_NO_PEAK: "{pictures} in {time}", "{pictures}，用时 {time}";
     INTERRUPTED: "Interrupted. Finished pictures are kept.", "已中断。已完成的图片均已保留。";
     INTERRUPTING: "Stopping after this step. Press Ctrl+C again to stop at once.", "本步结束后停止。再按一次 Ctrl+C 立即停止。";
-    CLI_NO_MODEL: "--model is missing: name a checkpoint file, a diffusers folder, or random-sd15.", "缺少 --model：请指定模型文件、diffusers 文件夹或 random-sd15。";
     CANNOT_WRITE: "{file} cannot be written: {why}", "无法写入 {file}：{why}";
     CANNOT_READ: "{file} cannot be read: {why}", "无法读取 {file}：{why}";
     NO_WINDOW: "The window cannot open: {why}. The command line works without one; see softbox --help.", "无法打开窗口：{why}。命令行无需窗口即可使用，请参阅 softbox --help。";

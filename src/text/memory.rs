@@ -10,7 +10,6 @@ phrases! {
     CLEAN_HELP: "Drops what is not needed and gives pooled memory back to the card.", "丢弃不需要的内容，并把缓存池归还给显卡。";
     CLEANING: "Cleaning…", "正在清理…";
     CLEANING_AT_STEP: "Cleaning after this step…", "本步结束后清理…";
-    MEMORY: "Memory", "显存";
     GAUGE: "Memory gauge", "显存仪表";
 
     // Parts.
@@ -33,7 +32,6 @@ phrases! {
     NOW: "Now", "现在";
 
     // Stages and marks.
-    STAGE_IDLE: "Idle", "空闲";
     STAGE_LOADING: "Loading", "加载";
     STAGE_ENCODING: "Encoding", "编码";
     STAGE_DENOISING: "Denoising", "去噪";

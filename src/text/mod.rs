@@ -30,20 +30,8 @@ mod tests {
     use std::collections::{BTreeSet, HashSet};
 
     /// Chinese entries that rightly hold no Han characters: names, units and bare figures.
-    const WITHOUT_HAN: [&str; 12] = [
-        "CFG",
-        "VAE",
-        "CLIP_SKIP",
-        "TOKENS",
-        "SIZE_VALUE",
-        "ZOOM_100",
-        "ZOOM_VALUE",
-        "PACE",
-        "PERCENT",
-        "OF_TOTAL",
-        "PAIR",
-        "APP_NAME",
-    ];
+    const WITHOUT_HAN: [&str; 10] =
+        ["CFG", "VAE", "CLIP_SKIP", "SIZE_VALUE", "ZOOM_100", "ZOOM_VALUE", "PACE", "PERCENT", "OF_TOTAL", "PAIR"];
 
     fn placeholders(text: &str) -> BTreeSet<&str> {
         text.split('{').skip(1).filter_map(|tail| tail.split_once('}')).map(|(name, _)| name).collect()

@@ -26,7 +26,6 @@ phrases! {
 
     // Of the window itself.
     DONE: "Done: {pictures} in {time}.", "完成：{pictures}，用时 {time}。";
-    DONE_TITLE: "Softbox is done", "Softbox 已完成";
     CANCELLED: "Cancelled.", "已取消。";
     SAVED: "Saved {file}.", "已保存 {file}。";
     COPIED: "Copied.", "已复制。";
@@ -34,6 +33,7 @@ phrases! {
     NO_SETTINGS: "This picture holds no settings.", "这张图片不含生成参数。";
     QUEUE_FULL: "The queue is full: {count} jobs wait.", "队列已满：{count} 个任务等待中。";
     VAE_CHOSEN: "{file} decodes the pictures from here on.", "之后使用 {file} 解码图片。";
+    NO_DIALOG: "The system opened no file dialog. Install xdg-desktop-portal or zenity; files can also be dropped onto the window.", "系统未能打开文件对话框。请安装 xdg-desktop-portal 或 zenity，也可以把文件拖到窗口中。";
     DID_NOT_WORK: "That did not work: {why}", "操作失败：{why}";
 }
 

@@ -23,7 +23,7 @@ phrases! {
     DEVICE_UNAVAILABLE: "{device} cannot be used: {why}", "无法使用 {device}：{why}";
     DEVICE_LOST: "{device} stopped answering. The next job opens it again.", "{device} 停止响应。下个任务会重新打开它。";
     DEVICE_FAULT: "{device} failed during this job. What it held is freed, and the next job can run.", "{device} 在本次任务中出错。占用的显存已释放，可以继续下一个任务。";
-    DOES_NOT_FIT: "This does not fit: it needs {need}, and {have} of {limit} can be had.", "放不下：需要 {need}，{limit} 中目前可用 {have}。";
+    DOES_NOT_FIT: "This does not fit: it needs {need}, and only {have} are free below the limit of {limit}.", "放不下：需要 {need}，而 {limit} 上限内只剩 {have}。";
     OUT_OF_MEMORY_LOADING: "Not enough memory to load the checkpoint.", "显存不足，无法加载模型。";
     OUT_OF_MEMORY_ENCODING: "Not enough memory to encode the prompt.", "显存不足，无法编码提示词。";
     OUT_OF_MEMORY_STEP: "Not enough memory for step {step} at this size.", "显存不足，无法以此尺寸计算第 {step} 步。";
@@ -79,7 +79,7 @@ phrases! {
     HINT_CHOOSE_FOLDER: "Choose another folder", "选择其他文件夹";
     HINT_TRY_AGAIN: "Try again", "重试";
     HINT_SAVE_AS: "Save as…", "另存为…";
-    HINT_INSTALL_NVRTC: "Copy the install command", "复制安装命令";
+    HINT_INSTALL: "Copy the install command", "复制安装命令";
     HINT_CHECK_DOWNLOAD: "Show the file", "显示文件";
 }
 
@@ -156,7 +156,7 @@ pub fn hint(lang: Lang, hint: &Hint) -> String {
         Hint::ChooseFolder => HINT_CHOOSE_FOLDER,
         Hint::TryAgain => HINT_TRY_AGAIN,
         Hint::SaveAs => HINT_SAVE_AS,
-        Hint::InstallNvrtc => HINT_INSTALL_NVRTC,
+        Hint::Install(_) => HINT_INSTALL,
         Hint::CheckDownload => HINT_CHECK_DOWNLOAD,
     };
     fixed.get(lang).to_owned()
@@ -330,7 +330,7 @@ mod tests {
             Hint::ChooseFolder,
             Hint::TryAgain,
             Hint::SaveAs,
-            Hint::InstallNvrtc,
+            Hint::Install("pip install x".into()),
             Hint::CheckDownload,
         ];
         let errors = [

@@ -5,7 +5,6 @@ use crate::base::problem::Phase;
 use crate::base::{DeviceChoice, NoiseSource};
 
 phrases! {
-    APP_NAME: "Softbox", "Softbox";
 
     // The bar at the top.
     CHECKPOINT: "Checkpoint", "模型";
@@ -38,16 +37,13 @@ phrases! {
     THEME_SYSTEM: "As the system", "跟随系统";
     THEME_DARK: "Dark", "深色";
     THEME_LIGHT: "Light", "浅色";
-    SETTINGS: "Settings", "设置";
 
     // The left column.
     PROMPT: "Prompt", "提示词";
     PROMPT_PLACEHOLDER: "What should be in the picture", "想要画面里出现什么";
     NEGATIVE_PROMPT: "Negative prompt", "反向提示词";
     NEGATIVE_PLACEHOLDER: "What should not be in it", "不想要出现什么";
-    TOKENS: "{tokens}/{limit}", "{tokens}/{limit}";
     TOKENS_HELP: "{tokens} tokens. The text encoder reads {limit} at a time, so this makes chunks: {chunks}.", "共 {tokens} 个词元。文本编码器每次读取 {limit} 个，因此分为 {chunks} 段。";
-    CHUNK_STARTS: "Chunk {number} begins here", "第 {number} 段从这里开始";
     HISTORY_PREVIOUS: "Previous prompt", "上一条提示词";
     HISTORY_NEXT: "Next prompt", "下一条提示词";
     SIZE: "Size", "尺寸";
@@ -119,17 +115,14 @@ phrases! {
     PROGRESS: "Progress", "进度";
 
     // The canvas.
-    CANVAS: "Picture", "画布";
     EMPTY_TITLE: "No checkpoint yet", "还没有模型";
     EMPTY_BODY: "Open a Stable Diffusion 1.5 checkpoint: a .safetensors file, or a diffusers folder. You can also drop it here.", "请打开 Stable Diffusion 1.5 模型：.safetensors 文件或 diffusers 文件夹，也可以直接拖到这里。";
     READY_TITLE: "Ready", "准备就绪";
-    READY_BODY: "Write a prompt and press Generate.", "写好提示词，然后点击“生成”。";
+    READY_BODY: "Write a prompt and press Generate.", "写好提示词，然后点击生成。";
     DROP_HERE: "Drop a checkpoint, a VAE, or a picture with settings", "松开以打开模型、VAE 或带参数的图片";
     ZOOM_FIT: "Fit", "适应窗口";
     ZOOM_100: "100 %", "100%";
     ZOOM_VALUE: "{share} %", "{share}%";
-    ZOOM_IN: "Zoom in", "放大";
-    ZOOM_OUT: "Zoom out", "缩小";
     CANVAS_HELP: "Wheel zooms, space pans, double-click shows 100 %", "滚轮缩放，按住空格平移，双击显示 100%";
     PREVIEW_OF_STEP: "Preview of step {step}", "第 {step} 步预览";
     FOLLOW: "Follow the running picture", "跟随正在生成的图片";
@@ -141,7 +134,6 @@ phrases! {
     SHOT_NAME: "Picture with seed {seed}", "种子 {seed} 的图片";
     SHOT_HOVER: "Seed {seed}, {time}", "种子 {seed}，用时 {time}";
     NOT_SAVED: "Not saved", "未保存";
-    SAVE: "Save", "保存";
     SAVE_AS: "Save as…", "另存为…";
     COPY: "Copy picture", "复制图片";
     COPY_SETTINGS: "Copy settings", "复制参数";
@@ -151,9 +143,9 @@ phrases! {
     REMOVE: "Remove from the strip", "从列表移除";
     NEWER: "Newer picture", "较新的图片";
     OLDER: "Older picture", "较早的图片";
-    MORE: "More", "更多";
     FOLD: "Fold away", "收起";
     UNFOLD: "Unfold", "展开";
+    NO_ROOM: "Needs a larger window", "窗口太小，无法显示";
 
     // Settings.
     PAUSE_AT: "Pause when the card is this full", "显存用到此比例时暂停";
@@ -167,7 +159,6 @@ phrases! {
     FORGET_HISTORY: "Forget the prompt history", "清空提示词历史";
 
     // Messages and questions.
-    NOTICES: "Notices", "通知";
     DISMISS: "Dismiss", "关闭";
     DETAILS: "Details", "详细信息";
     COPY_DETAILS: "Copy details", "复制详细信息";
