@@ -4,8 +4,8 @@
 use super::fonts::Icon;
 use super::theme::{CONTROL, FADE, Palette, RADIUS, space};
 use super::view_state::{Shown, ViewState};
-use super::widgets::{PictureCanvas, elided, icon_button, step_line, text_button};
-use crate::base::Lang;
+use super::widgets::{PictureCanvas, elided, icon_button, step_line, text_button, trailing, trailing_width};
+use crate::base::{Lang, Size};
 use crate::studio::{Action, Canvas, Finished, JobState, Studio};
 use crate::text::{figures, window as w};
 use egui::{Align, Button, Frame, Layout, Margin, Rect, RichText, Stroke, TextureId, Ui, UiBuilder, Vec2, pos2};
@@ -13,9 +13,12 @@ use egui::{Align, Button, Frame, Layout, Margin, Rect, RichText, Stroke, Texture
 /// Air around the picture, and the height of the line of steps.
 const AIR: f32 = 12.0;
 const STEP_LINE: f32 = 4.0;
+/// Height of the line under the picture.
+const TOOLS: f32 = CONTROL + space::S;
 /// How much of its light a picture keeps under a card.
 const DIMMED: f32 = 0.35;
-const CARD: f32 = 440.0;
+/// Wide enough for the buttons of a pause in one line.
+const CARD: f32 = 488.0;
 
 /// Fills what the other panels left.
 pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
@@ -25,7 +28,7 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
         Canvas::Shot(finished) => Some(finished),
         _ => None,
     };
-    let foot = if matches!(studio.canvas(), Canvas::Empty) { 0.0 } else { CONTROL + space::S };
+    let foot = if matches!(studio.canvas(), Canvas::Empty) { 0.0 } else { TOOLS };
     let surface = Rect::from_min_max(whole.min, pos2(whole.right(), (whole.bottom() - foot).max(whole.top())));
     picture(ui, studio, view, surface.shrink(AIR));
     steps(ui, studio, surface);
@@ -37,7 +40,7 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
             Rect::from_min_max(pos2(whole.left() + AIR, surface.bottom()), pos2(whole.right() - AIR, whole.bottom()));
         tools(ui, studio, view, shot, bar, &mut actions);
     }
-    actions.extend(super::notices::show(ui, studio, surface));
+    actions.extend(super::notices::show(ui, studio, view, surface));
     cards(ui, studio, view, surface, &mut actions);
     drop_target(ui, studio, whole);
     actions
@@ -57,6 +60,9 @@ fn picture(ui: &mut Ui, studio: &Studio, view: &mut ViewState, surface: Rect) {
     let (shown, texture, size, name) = match studio.canvas() {
         Canvas::Empty => {
             view.shown = Shown::Nothing;
+            if let Some(job) = studio.running() {
+                frame_to_be(ui, view, job.request.size, surface);
+            }
             return;
         }
         Canvas::Preview(preview) => {
@@ -84,6 +90,16 @@ fn picture(ui: &mut Ui, studio: &Studio, view: &mut ViewState, surface: Rect) {
     view.scale = view.view.scale(size, surface.size(), ui.pixels_per_point());
     let light = if is_covered(studio) { DIMMED } else { 1.0 };
     PictureCanvas { texture, size, fading_from, light, name: &name }.show(ui, surface, &mut view.view);
+}
+
+/// The outline of the picture that a job began, until there is a first look at it: at its place, in its shape.
+fn frame_to_be(ui: &Ui, view: &ViewState, size: Size, surface: Rect) {
+    let size = Vec2::new(size.width() as f32, size.height() as f32);
+    // The line of tools is not there yet; the picture will make room for it.
+    let surface = Rect::from_min_max(surface.min, pos2(surface.right(), surface.bottom() - TOOLS));
+    let rect = view.view.rect(size, surface, ui.pixels_per_point());
+    let line = Stroke::new(1.0, Palette::of(ui).hairline);
+    ui.painter_at(surface).rect_stroke(rect, 0.0, line, egui::StrokeKind::Inside);
 }
 
 /// The preview beneath the picture that takes its place, and how far it has come.
@@ -125,22 +141,15 @@ fn tools(
     actions: &mut Vec<Action>,
 ) {
     let lang = studio.lang();
-    let mut ui = ui.new_child(UiBuilder::new().max_rect(bar).layout(Layout::right_to_left(Align::Center)));
+    let mut ui = ui.new_child(UiBuilder::new().max_rect(bar).layout(Layout::left_to_right(Align::Center)));
     ui.spacing_mut().item_spacing.x = space::XS;
-    if let Some(finished) = shot {
-        deeds(&mut ui, lang, finished, actions);
-        if studio.shots().len() > 1 {
-            leaf(&mut ui, lang, actions);
-        }
-        ui.add_space(space::S);
-    }
-    ui.scope(|ui| zoom(ui, lang, view));
     let caption = match (shot, studio.canvas()) {
         (Some(finished), _) => shot_caption(lang, finished),
         (None, Canvas::Preview(preview)) => w::PREVIEW_OF_STEP.with(lang, &[("step", &preview.step)]),
         (None, _) => String::new(),
     };
-    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+    let words = Vec2::new(ui.available_width() - trailing_width(&ui, "tools") - space::S, bar.height()).max(Vec2::ZERO);
+    ui.allocate_ui_with_layout(words, Layout::left_to_right(Align::Center), |ui| {
         if studio.running().is_some()
             && studio.shots().selected().is_some()
             && text_button(ui, Icon::Eye, w::FOLLOW.get(lang)).clicked()
@@ -149,6 +158,16 @@ fn tools(
         }
         let ink = Palette::of(ui).quiet;
         elided(ui, RichText::new(caption).small().color(ink));
+    });
+    trailing(&mut ui, "tools", |ui| {
+        ui.scope(|ui| zoom(ui, lang, view));
+        if let Some(finished) = shot {
+            ui.add_space(space::S);
+            if studio.shots().len() > 1 {
+                leaf(ui, lang, actions);
+            }
+            deeds(ui, lang, finished, actions);
+        }
     });
 }
 
@@ -168,11 +187,11 @@ fn shot_caption(lang: Lang, finished: &Finished) -> String {
 fn deeds(ui: &mut Ui, lang: Lang, finished: &Finished, actions: &mut Vec<Action>) {
     let id = finished.id;
     for (icon, name, action) in [
-        (Icon::FolderOpen, w::OPEN_FOLDER, Action::OpenFolder(Some(id))),
-        (Icon::Copy, w::COPY, Action::CopyPicture(id)),
-        (Icon::Save, w::SAVE_AS, Action::SaveAs(id)),
-        (Icon::Sprout, w::USE_SEED, Action::UseSeed(id)),
         (Icon::SlidersHorizontal, w::USE_SETTINGS, Action::UseSettings(id)),
+        (Icon::Sprout, w::USE_SEED, Action::UseSeed(id)),
+        (Icon::Save, w::SAVE_AS, Action::SaveAs(id)),
+        (Icon::Copy, w::COPY, Action::CopyPicture(id)),
+        (Icon::FolderOpen, w::OPEN_FOLDER, Action::OpenFolder(Some(id))),
     ] {
         if icon_button(ui, icon, name.get(lang)).clicked() {
             actions.push(action);
@@ -183,7 +202,7 @@ fn deeds(ui: &mut Ui, lang: Lang, finished: &Finished, actions: &mut Vec<Action>
 /// Through the finished pictures, for those who do not use the strip.
 fn leaf(ui: &mut Ui, lang: Lang, actions: &mut Vec<Action>) {
     for (icon, name, action) in
-        [(Icon::ChevronDown, w::OLDER, Action::SelectOlder), (Icon::ChevronUp, w::NEWER, Action::SelectNewer)]
+        [(Icon::ChevronUp, w::NEWER, Action::SelectNewer), (Icon::ChevronDown, w::OLDER, Action::SelectOlder)]
     {
         if icon_button(ui, icon, name.get(lang)).clicked() {
             actions.push(action);
@@ -194,15 +213,15 @@ fn leaf(ui: &mut Ui, lang: Lang, actions: &mut Vec<Action>) {
 fn zoom(ui: &mut Ui, lang: Lang, view: &mut ViewState) {
     super::theme::make_quiet(ui);
     let help = w::CANVAS_HELP.get(lang);
-    if ui.button(w::ZOOM_100.get(lang)).on_hover_text(help).clicked() {
-        view.view.actual_size();
-    }
-    if ui.add(Button::selectable(view.view.fits(), w::ZOOM_FIT.get(lang))).on_hover_text(help).clicked() {
-        view.view.fit();
-    }
     let share = w::ZOOM_VALUE.with(lang, &[("share", &figures::percent(f64::from(view.scale)))]);
     let ink = Palette::of(ui).quiet;
     ui.label(RichText::new(share).small().color(ink));
+    if ui.add(Button::selectable(view.view.fits(), w::ZOOM_FIT.get(lang))).on_hover_text(help).clicked() {
+        view.view.fit();
+    }
+    if ui.button(w::ZOOM_100.get(lang)).on_hover_text(help).clicked() {
+        view.view.actual_size();
+    }
 }
 
 /// The trouble, else the pause, on a plate in the middle.

@@ -16,15 +16,15 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState, trouble: &Troubl
     let mut actions = Vec::new();
     ui.horizontal_top(|ui| {
         ui.label(RichText::new(Icon::CircleAlert.unicode()).font(fonts::icon_font(20.0)).color(p.safelight));
-        ui.with_layout(Layout::right_to_left(Align::TOP), |ui| {
-            if icon_button(ui, Icon::X, w::DISMISS.get(lang)).clicked() {
-                actions.push(Action::DismissTrouble);
-            }
-            ui.with_layout(Layout::left_to_right(Align::TOP), |ui| {
-                let headline = RichText::new(headline(studio, trouble)).size(14.0).strong();
-                ui.add(Label::new(headline).wrap_mode(TextWrapMode::Wrap));
-            });
+        let words = ui.available_width() - theme::CONTROL - space::S;
+        ui.allocate_ui_with_layout(egui::vec2(words, 0.0), Layout::top_down(Align::Min), |ui| {
+            ui.set_width(words);
+            let headline = RichText::new(headline(studio, trouble)).size(14.0).strong();
+            ui.add(Label::new(headline).wrap_mode(TextWrapMode::Wrap));
         });
+        if icon_button(ui, Icon::X, w::DISMISS.get(lang)).clicked() {
+            actions.push(Action::DismissTrouble);
+        }
     });
     ui.add_space(space::XS);
     ui.horizontal_wrapped(|ui| {
@@ -78,6 +78,7 @@ fn hint_icon(hint: &Hint) -> Icon {
         Hint::ChooseFolder => Icon::Folder,
         Hint::TryAgain => Icon::RotateCw,
         Hint::SaveAs => Icon::Save,
-        Hint::InstallNvrtc | Hint::CheckDownload => Icon::Download,
+        Hint::Install(_) => Icon::Copy,
+        Hint::CheckDownload => Icon::Download,
     }
 }

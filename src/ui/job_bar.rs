@@ -1,12 +1,12 @@
 //! The foot of the left column: Generate with its forecast, and, while a job runs, where it stands and how to steer it.
 
 use super::fonts::{self, Icon};
-use super::theme::{self, Palette, space};
-use super::widgets::{elided, text_button};
+use super::theme::{self, CONTROL, Palette, space};
+use super::widgets::{elided, text_button, trailing, trailing_width};
 use crate::base::Lang;
 use crate::studio::{Action, Forecast, JobEntry, JobState, Studio};
 use crate::text::{figures, memory as m, window as w};
-use egui::{Button, RichText, Ui, Vec2};
+use egui::{Align, Button, Layout, RichText, Ui, Vec2};
 
 /// Height of the primary button.
 const PRIMARY: f32 = 36.0;
@@ -24,20 +24,28 @@ pub fn show(ui: &mut Ui, studio: &Studio) -> Vec<Action> {
     actions
 }
 
-/// One line: what the job does, its pace, the time left. The wish that is on its way comes first.
+/// One line: what the job does, its pace, the time left; of several pictures, which one in another. The wish that is on its
+/// way comes first.
 fn standing(ui: &mut Ui, studio: &Studio, job: &JobEntry) {
     let lang = studio.lang();
     let doing = doing(lang, job);
     let figures = pace(lang, job);
+    let picture = job.progress.filter(|progress| progress.images > 1).map(|progress| {
+        let image = (progress.image + 1).min(progress.images);
+        w::PICTURE_OF.with(lang, &[("image", &image), ("images", &progress.images)])
+    });
     ui.horizontal(|ui| {
         let icon = if job.paused() { Icon::Pause } else { Icon::Aperture };
         let p = Palette::of(ui);
         ui.label(fonts::icon(icon).color(p.tungsten));
-        elided(ui, doing);
+        let words = (ui.available_width() - trailing_width(ui, "pace") - space::S).max(0.0);
+        ui.allocate_ui_with_layout(Vec2::new(words, CONTROL), Layout::left_to_right(Align::Center), |ui| {
+            elided(ui, doing);
+        });
+        trailing(ui, "pace", |ui| ui.label(RichText::new(figures).small().color(p.quiet)));
     });
-    if !figures.is_empty() {
-        let ink = Palette::of(ui).quiet;
-        elided(ui, RichText::new(figures).small().color(ink));
+    if let Some(picture) = picture {
+        ui.label(RichText::new(picture).small().color(Palette::of(ui).quiet));
     }
 }
 
@@ -61,14 +69,10 @@ pub(super) fn doing(lang: Lang, job: &JobEntry) -> String {
     }
 }
 
-/// "Picture 2 of 4 · 6.8 it/s · about 6 s left": what is known of it.
+/// "6.8 it/s · about 6 s left": what is known of it.
 fn pace(lang: Lang, job: &JobEntry) -> String {
     let Some(progress) = job.progress else { return String::new() };
-    let mut parts = Vec::with_capacity(3);
-    if progress.images > 1 {
-        let image = (progress.image + 1).min(progress.images);
-        parts.push(w::PICTURE_OF.with(lang, &[("image", &image), ("images", &progress.images)]));
-    }
+    let mut parts = Vec::with_capacity(2);
     if matches!(job.state, JobState::Running { .. }) {
         if let Some(pace) = progress.steps_per_second {
             parts.push(w::PACE.with(lang, &[("pace", &format!("{pace:.1}"))]));
@@ -117,7 +121,8 @@ fn generate(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     ui.add_enabled_ui(studio.can_generate(), |ui| {
         // While a job runs the next one only queues: progress is then the one thing in tungsten.
         let idle = studio.running().is_none();
-        if idle {
+        // What cannot be pressed yet does not shine either.
+        if idle && ui.is_enabled() {
             theme::make_primary(ui);
         }
         let help = if idle { w::GENERATE_HELP } else { w::QUEUE };
@@ -145,6 +150,10 @@ fn forecast(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let lang = studio.lang();
     let p = Palette::of(ui);
     let Some(forecast) = studio.forecast() else { return };
+    if studio.running().is_some() && !matches!(forecast, Forecast::DoesNotFit { .. }) {
+        // The gauge tells of this run; whether the next one fits is seen when it is over.
+        return;
+    }
     let (icon, ink, words) = match forecast {
         Forecast::Fits { peak, total } => (Icon::Check, p.done, m::fits(lang, peak, total)),
         Forecast::FitsTiled => (Icon::LayoutGrid, p.done, m::FITS_TILED.get(lang).to_owned()),

@@ -35,6 +35,13 @@ const HIGH_ENOUGH_FOR_BAND: f32 = 640.0;
 /// The left column, in points.
 const COLUMN: std::ops::RangeInclusive<f32> = 320.0..=400.0;
 
+/// Which panels the window has room for.
+#[derive(Clone, Copy)]
+struct Room {
+    strip: bool,
+    band: bool,
+}
+
 /// Draws the whole window into `ui` and returns what the person did.
 pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
     follow_theme(ui, studio, view);
@@ -51,14 +58,15 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
     let size = ui.available_size();
     let panels = studio.panels();
     let mut widths = *panels;
-    let strip = panels.strip_open && size.x >= WIDE_ENOUGH_FOR_STRIP;
-    let band = panels.band_open && size.y >= HIGH_ENOUGH_FOR_BAND;
+    let room = Room { strip: size.x >= WIDE_ENOUGH_FOR_STRIP, band: size.y >= HIGH_ENOUGH_FOR_BAND };
+    let strip = panels.strip_open && room.strip;
+    let band = panels.band_open && room.band;
     let plain = Frame::new().fill(p.panel);
 
     Panel::top("top bar")
         .frame(plain.inner_margin(Margin::symmetric(12, 8)))
         .resizable(false)
-        .show(ui, |ui| actions.extend(top_bar::show(ui, studio)));
+        .show(ui, |ui| actions.extend(top_bar::show(ui, studio, room)));
 
     // A narrow window is shared half and half.
     let most = (size.x * 0.5).clamp(*COLUMN.start() / 2.0, *COLUMN.end());
@@ -85,7 +93,7 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
                 .show(ui, |ui| actions.extend(job_bar::show(ui, studio)));
             CentralPanel::default().frame(plain).show(ui, |ui| {
                 ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-                    Frame::new().inner_margin(Margin { left: 12, right: 14, top: 8, bottom: 8 }).show(ui, |ui| {
+                    Frame::new().inner_margin(Margin { left: 12, right: 12, top: 8, bottom: 8 }).show(ui, |ui| {
                         actions.extend(prompt_panel::show(ui, studio, view));
                         widgets::section(ui);
                         actions.extend(settings_panel::show(ui, studio, view));
@@ -162,12 +170,13 @@ fn close_question(ui: &Ui, studio: &Studio) -> Option<Action> {
     let lang = studio.lang();
     let unsaved = studio.shots().unsaved().count();
     let mut answer = None;
-    let modal = egui::Modal::new(egui::Id::unique("close question")).show(ui.ctx(), |ui| {
-        ui.set_max_width(340.0);
+    let plate = Frame::popup(ui.style()).inner_margin(Margin::same(16)).corner_radius(theme::RADIUS + 2);
+    let modal = egui::Modal::new(egui::Id::unique("close question")).frame(plate).show(ui.ctx(), |ui| {
+        ui.set_width(340.0);
         ui.heading(w::CLOSE_TITLE.get(lang));
         let pictures = crate::text::figures::pictures(lang, u32::try_from(unsaved).unwrap_or(u32::MAX));
         ui.label(w::CLOSE_BODY.with(lang, &[("pictures", &pictures)]));
-        ui.add_space(theme::space::S);
+        ui.add_space(theme::space::M);
         ui.horizontal(|ui| {
             ui.scope(|ui| {
                 theme::make_primary(ui);

@@ -1,21 +1,29 @@
-//! Quiet lines over the lower left of the canvas, newest at the bottom; each stays until it is dismissed or pushed out.
+//! Quiet lines over the lower left of the canvas, newest at the bottom. What only confirms goes by itself; what one should
+//! have read stays until it is dismissed or pushed out.
 
 use super::fonts::{self, Icon};
 use super::theme::{CONTROL, Palette, RADIUS, space};
+use super::view_state::ViewState;
 use super::widgets::icon_button;
 use crate::base::Notice;
 use crate::studio::{Action, Line, Studio};
 use crate::text::{memory as m, notices as n, window as w};
 use egui::{
-    Align, Label, Layout, Rect, RichText, Stroke, StrokeKind, TextStyle, TextWrapMode, Ui, UiBuilder, Vec2, pos2,
+    Align, Label, Layout, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, TextWrapMode, Ui, UiBuilder, Vec2, pos2,
 };
+use std::time::Duration;
 
 /// The widest the words of a line get, in points, before they wrap.
 const WIDEST: f32 = 380.0;
 
+/// Seconds that a confirmation stays.
+const CONFIRMATION: f64 = 8.0;
+
 /// Draws the lines upwards from the lower left of `surface`.
-pub fn show(ui: &mut Ui, studio: &Studio, surface: Rect) -> Vec<Action> {
+pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState, surface: Rect) -> Vec<Action> {
     let mut actions = Vec::new();
+    let now = ui.input(|i| i.time);
+    view.noticed.retain(|(id, _)| studio.notices().iter().any(|line| line.id == *id));
     let room = surface.shrink(space::S);
     let mut bottom = room.bottom();
     for line in studio.notices().iter().rev() {
@@ -51,9 +59,39 @@ pub fn show(ui: &mut Ui, studio: &Studio, surface: Rect) -> Vec<Action> {
         if icon_button(&mut row, Icon::X, w::DISMISS.get(lang)).clicked() {
             actions.push(Action::DismissNotice(line.id));
         }
+        if let Line::Cleaned(report) = &line.what {
+            let hover = row.interact(plate, row.scope_id().with("cleaned"), Sense::hover());
+            hover.on_hover_text(m::clean_details(lang, report).join("\n"));
+        }
         bottom = plate.top() - space::XS;
+        if confirms(&line.what) {
+            let since = match view.noticed.iter().find(|(id, _)| *id == line.id) {
+                Some((_, since)) => *since,
+                None => {
+                    view.noticed.push((line.id, now));
+                    now
+                }
+            };
+            let left = since + CONFIRMATION - now;
+            // Not from under the pointer.
+            if left <= 0.0 && !row.rect_contains_pointer(plate) {
+                actions.push(Action::DismissNotice(line.id));
+            } else {
+                let left = Duration::try_from_secs_f64(left.max(0.25)).unwrap_or_default();
+                row.ctx().request_repaint_after(left);
+            }
+        }
     }
     actions
+}
+
+/// Whether a line only says that what was asked for is done.
+fn confirms(what: &Line) -> bool {
+    match what {
+        Line::Done { .. } | Line::Cancelled | Line::Saved(_) | Line::Copied | Line::SettingsTaken => true,
+        Line::Engine(_) | Line::Cleaned(_) | Line::QueueFull { .. } | Line::VaeChosen(_) => false,
+        Line::NoSettings | Line::NoDialog | Line::Failed(_) => false,
+    }
 }
 
 fn command(what: &Line) -> Option<&str> {
@@ -76,6 +114,7 @@ fn words(studio: &Studio, p: &Palette, what: &Line) -> (Icon, egui::Color32, Str
         Line::NoSettings => (Icon::Info, p.quiet, n::NO_SETTINGS.get(lang).to_owned()),
         Line::QueueFull { count } => (Icon::TriangleAlert, p.quiet, n::QUEUE_FULL.with(lang, &[("count", count)])),
         Line::VaeChosen(path) => (Icon::Layers, p.quiet, n::VAE_CHOSEN.with(lang, &[("file", &file_name(path))])),
+        Line::NoDialog => (Icon::TriangleAlert, p.quiet, n::NO_DIALOG.get(lang).to_owned()),
         Line::Failed(why) => (Icon::TriangleAlert, p.safelight, n::DID_NOT_WORK.with(lang, &[("why", why)])),
     }
 }

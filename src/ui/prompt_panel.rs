@@ -4,14 +4,14 @@ use super::fonts::Icon;
 use super::shortcuts;
 use super::theme::{Palette, space};
 use super::view_state::{Field, ViewState};
-use super::widgets::icon_button;
+use super::widgets::{icon_button, trailing};
 use crate::base::Lang;
 use crate::studio::{Action, Setting, ShotId, Studio, TokenCount};
 use crate::text::window as w;
 use egui::epaint::text::cursor::CCursor;
 use egui::text::{LayoutJob, TextFormat};
 use egui::text_selection::CCursorRange;
-use egui::{Align, Id, Label, Layout, RichText, TextEdit, TextStyle, Ui};
+use egui::{Id, Label, RichText, TextEdit, TextStyle, Ui};
 
 /// Both fields, over the whole width.
 pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
@@ -20,21 +20,13 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
     let area = ui.scope(|ui| {
         header(ui, w::PROMPT.get(lang), studio.prompt_tokens(), lang, |ui| {
             let history = studio.history();
-            if ui
-                .add_enabled_ui(history.has_next(), |ui| icon_button(ui, Icon::ChevronRight, w::HISTORY_NEXT.get(lang)))
-                .inner
-                .clicked()
-            {
-                actions.push(Action::HistoryNext);
-            }
-            if ui
-                .add_enabled_ui(history.has_previous(), |ui| {
-                    icon_button(ui, Icon::ChevronLeft, w::HISTORY_PREVIOUS.get(lang))
-                })
-                .inner
-                .clicked()
-            {
-                actions.push(Action::HistoryPrevious);
+            for (can, icon, name, action) in [
+                (history.has_previous(), Icon::ChevronLeft, w::HISTORY_PREVIOUS, Action::HistoryPrevious),
+                (history.has_next(), Icon::ChevronRight, w::HISTORY_NEXT, Action::HistoryNext),
+            ] {
+                if ui.add_enabled_ui(can, |ui| icon_button(ui, icon, name.get(lang))).inner.clicked() {
+                    actions.push(action);
+                }
             }
         });
         let field =
@@ -74,13 +66,13 @@ fn header(ui: &mut Ui, name: &str, count: &TokenCount, lang: Lang, buttons: impl
     ui.horizontal(|ui| {
         ui.spacing_mut().item_spacing.x = space::XS;
         ui.add(Label::new(RichText::new(name).color(p.quiet)));
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        trailing(ui, name, |ui| {
+            buttons(ui);
             let chunks = count.chunks.len() + 1;
             let counter = format!("{}/{}", count.tokens, count.limit * chunks);
             let words =
                 w::TOKENS_HELP.with(lang, &[("tokens", &count.tokens), ("chunks", &chunks), ("limit", &count.limit)]);
             ui.add(Label::new(RichText::new(counter).small().color(p.quiet))).on_hover_text(words);
-            buttons(ui);
         });
     });
 }

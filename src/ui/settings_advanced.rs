@@ -119,15 +119,15 @@ fn output(ui: &mut Ui, studio: &Studio, view: &mut ViewState, actions: &mut Vec<
     let (mut choose_folder, mut open_folder) = (false, false);
     field(ui, studio, Field::Folder, w::OUTPUT_FOLDER.get(lang), actions, |ui| {
         ui.spacing_mut().item_spacing.x = theme::space::XS;
-        open_folder = super::widgets::icon_button(ui, Icon::ExternalLink, w::OPEN_FOLDER.get(lang)).clicked();
         let button = Button::new((fonts::icon(Icon::Folder), RichText::new(&shown)));
-        let width = (CHOOSER - theme::CONTROL - theme::space::XS).min(ui.available_width());
+        let width = CHOOSER - theme::CONTROL - theme::space::XS;
         let name = w::CHOOSE_FOLDER.get(lang);
         choose_folder = ui
             .add_sized([width, theme::CONTROL], button.truncate())
             .accessible_name(name)
             .on_hover_text(if whole.is_empty() { name } else { &whole })
             .clicked();
+        open_folder = super::widgets::icon_button(ui, Icon::ExternalLink, w::OPEN_FOLDER.get(lang)).clicked();
     });
     if choose_folder {
         actions.push(Action::ChooseFolder);

@@ -11,7 +11,7 @@ use egui::{ComboBox, DragValue, Slider, SliderClamping, TextEdit, Ui};
 
 /// Width of a number's field and of a chooser, in points.
 pub(super) const NUMBER: f32 = 56.0;
-pub(super) const CHOOSER: f32 = 168.0;
+pub(super) const CHOOSER: f32 = 176.0;
 const SLIDER: f32 = 130.0;
 
 /// Everything below the prompts; the advanced part is folded away by [`super::settings_advanced`].
@@ -51,10 +51,10 @@ fn size(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let mut swap = false;
     field(ui, studio, Field::Size, w::SIZE.get(lang), actions, |ui| {
         ui.spacing_mut().item_spacing.x = space::XS;
-        swap = icon_button(ui, Icon::ArrowLeftRight, w::SWAP_SIZE.get(lang)).clicked();
-        side(ui, &mut height, w::HEIGHT.get(lang));
-        ui.label("×");
         side(ui, &mut width, w::WIDTH.get(lang));
+        ui.label("×");
+        side(ui, &mut height, w::HEIGHT.get(lang));
+        swap = icon_button(ui, Icon::ArrowLeftRight, w::SWAP_SIZE.get(lang)).clicked();
     });
     if swap {
         actions.push(Action::SwapSize);
@@ -81,10 +81,10 @@ fn numbers(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let draft = studio.draft();
     let mut steps = draft.steps;
     field(ui, studio, Field::Steps, w::STEPS.get(lang), actions, |ui| {
-        let value = DragValue::new(&mut steps).range(ShotRequest::STEPS).speed(0.2).min_size(egui::vec2(NUMBER, 0.0));
-        ui.add(value.update_while_editing(false));
         // The slider spans what is useful; more can be typed.
         slider(ui, |ui| ui.add(Slider::new(&mut steps, 1..=60).clamping(SliderClamping::Never).show_value(false)));
+        let value = DragValue::new(&mut steps).range(ShotRequest::STEPS).speed(0.2).min_size(egui::vec2(NUMBER, 0.0));
+        ui.add(value.update_while_editing(false));
     });
     if steps != draft.steps {
         actions.push(Action::Set(Setting::Steps(steps)));
@@ -92,13 +92,13 @@ fn numbers(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let mut cfg = draft.cfg;
     let help = w::CFG_HELP.get(lang);
     field(ui, studio, Field::Cfg, w::CFG.get(lang), actions, |ui| {
-        let value = DragValue::new(&mut cfg).range(ShotRequest::CFG).speed(0.05).fixed_decimals(1);
-        ui.add(value.update_while_editing(false).min_size(egui::vec2(NUMBER, 0.0))).on_hover_text(help);
         let range = *ShotRequest::CFG.start()..=20.0;
         slider(ui, |ui| {
             ui.add(Slider::new(&mut cfg, range).clamping(SliderClamping::Never).step_by(0.5).show_value(false))
         })
         .on_hover_text(help);
+        let value = DragValue::new(&mut cfg).range(ShotRequest::CFG).speed(0.05).fixed_decimals(1);
+        ui.add(value.update_while_editing(false).min_size(egui::vec2(NUMBER, 0.0))).on_hover_text(help);
     });
     if cfg != draft.cfg {
         actions.push(Action::Set(Setting::Cfg(cfg)));
@@ -107,9 +107,15 @@ fn numbers(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
 
 fn slider(ui: &mut Ui, add: impl FnOnce(&mut Ui) -> egui::Response) -> egui::Response {
     ui.scope(|ui| {
-        ui.spacing_mut().slider_width = SLIDER.min(ui.available_width());
+        ui.spacing_mut().slider_width = SLIDER.min(ui.available_width() - NUMBER - space::S).max(0.0);
         ui.visuals_mut().widgets.inactive.bg_fill = Palette::of(ui).lifted;
-        add(ui)
+        let response = add(ui);
+        if response.has_focus() {
+            // egui's own handle does not show it.
+            let ring = ui.visuals().widgets.active.bg_stroke;
+            ui.painter().rect_stroke(response.rect.expand(2.0), super::theme::RADIUS, ring, egui::StrokeKind::Inside);
+        }
+        response
     })
     .inner
 }
@@ -168,12 +174,6 @@ fn seed(ui: &mut Ui, studio: &Studio, view: &mut ViewState, actions: &mut Vec<Ac
     let (mut dice, mut reuse, mut typed) = (false, false, None);
     field(ui, studio, Field::Seed, w::SEED.get(lang), actions, |ui| {
         ui.spacing_mut().item_spacing.x = space::XS;
-        let has_shot = studio.shots().newest().is_some();
-        ui.add_enabled_ui(has_shot, |ui| {
-            reuse = icon_button(ui, Icon::Recycle, w::SEED_REUSE.get(lang)).clicked();
-        });
-        let random = studio.draft().seed == SeedChoice::Random;
-        dice = icon_toggle(ui, Icon::Dices, w::SEED_RANDOM.get(lang), random).clicked();
         let wrong = SeedChoice::from_text(text).is_none();
         let ink = wrong.then_some(Palette::of(ui).safelight);
         let edit = TextEdit::singleline(text)
@@ -192,6 +192,12 @@ fn seed(ui: &mut Ui, studio: &Studio, view: &mut ViewState, actions: &mut Vec<Ac
         if edit.lost_focus() && wrong {
             *made_from = None;
         }
+        let random = studio.draft().seed == SeedChoice::Random;
+        dice = icon_toggle(ui, Icon::Dices, w::SEED_RANDOM.get(lang), random).clicked();
+        let has_shot = studio.shots().newest().is_some();
+        ui.add_enabled_ui(has_shot, |ui| {
+            reuse = icon_button(ui, Icon::Recycle, w::SEED_REUSE.get(lang)).clicked();
+        });
     });
     if dice {
         actions.push(Action::RollSeed);
@@ -210,15 +216,16 @@ fn count(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let mut count = draft.count;
     let mut forever = draft.forever;
     field(ui, studio, Field::Count, w::COUNT.get(lang), actions, |ui| {
+        ui.spacing_mut().item_spacing.x = space::XS;
+        ui.add_enabled_ui(!forever, |ui| {
+            let value = DragValue::new(&mut count).range(ShotRequest::COUNT).speed(0.1).update_while_editing(false);
+            ui.add(value.min_size(egui::vec2(NUMBER, 0.0)));
+        });
         let name = w::FOREVER.get(lang);
         let toggle = icon_toggle(ui, Icon::Infinity, name, forever);
         if toggle.on_hover_text(w::FOREVER_HELP.get(lang)).clicked() {
             forever = !forever;
         }
-        ui.add_enabled_ui(!forever, |ui| {
-            let value = DragValue::new(&mut count).range(ShotRequest::COUNT).speed(0.1).update_while_editing(false);
-            ui.add(value.min_size(egui::vec2(NUMBER, 0.0)));
-        });
     });
     if forever != draft.forever {
         actions.push(Action::Set(Setting::Forever(forever)));

@@ -2,34 +2,32 @@
 
 use super::fonts::{self, Icon};
 use super::theme::{Palette, space};
-use super::widgets::{icon_toggle, text_button};
+use super::widgets::{icon_toggle, text_button, trailing, trailing_width};
 use crate::base::{DeviceChoice, Lang, ModelChoice, Precision, VaeChoice};
-use crate::studio::{Action, Setting, Studio, Theme};
+use crate::studio::{Action, Panels, Setting, Studio, Theme};
 use crate::text::{memory as m, window as w};
 use egui::containers::menu::MenuButton;
-use egui::{Align, Button, Layout, RichText, TextWrapMode, Ui};
+use egui::{Button, Color32, RichText, TextWrapMode, Ui};
 
 /// Menus do not grow wider than this, in points; longer names end in "…".
 const MENU: f32 = 320.0;
 
 /// The whole bar, in one line.
-pub fn show(ui: &mut Ui, studio: &Studio) -> Vec<Action> {
+pub(super) fn show(ui: &mut Ui, studio: &Studio, room: super::Room) -> Vec<Action> {
     let mut actions = Vec::new();
     ui.horizontal(|ui| {
-        // The right side first: what remains is for names, which can be cut.
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        ui.spacing_mut().item_spacing.x = space::S;
+        // What the right side leaves is for names, which can be cut.
+        let share = (ui.available_width() - trailing_width(ui, "end") - 3.0 * space::S).max(0.0);
+        model_menu(ui, studio, share * 0.4, &mut actions);
+        vae_menu(ui, studio, share * 0.24, &mut actions);
+        device_menu(ui, studio, share * 0.36, &mut actions);
+        trailing(ui, "end", |ui| {
             ui.spacing_mut().item_spacing.x = space::XS;
-            panel_toggles(ui, studio, &mut actions);
-            theme_menu(ui, studio, &mut actions);
-            language_menu(ui, studio, &mut actions);
             clean(ui, studio, &mut actions);
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                ui.spacing_mut().item_spacing.x = space::S;
-                let share = (ui.available_width() - 2.0 * space::S).max(0.0);
-                model_menu(ui, studio, share * 0.4, &mut actions);
-                vae_menu(ui, studio, share * 0.24, &mut actions);
-                device_menu(ui, studio, share * 0.36, &mut actions);
-            });
+            language_menu(ui, studio, &mut actions);
+            theme_menu(ui, studio, &mut actions);
+            panel_toggles(ui, studio, room, &mut actions);
         });
     });
     actions
@@ -51,9 +49,25 @@ fn chooser(ui: &mut Ui, icon: Icon, name: &str, chosen: &str, width: f32, menu: 
 /// One line of a menu that is chosen or not, told by a tick as well as by its ground.
 fn choice(ui: &mut Ui, chosen: bool, words: impl Into<String>) -> bool {
     let words = words.into();
-    let tick = if chosen { fonts::icon(Icon::Check) } else { RichText::new("\u{2003}") };
+    // Kept free where it is not drawn, so that all words begin on one line.
+    let tick = fonts::icon(Icon::Check);
+    let tick = if chosen { tick } else { tick.color(Color32::TRANSPARENT) };
     let button = Button::selectable(chosen, (tick, RichText::new(&words))).truncate();
-    ui.add(button).accessible_name(words).clicked()
+    let chosen = ui.add(button).accessible_name(words).clicked();
+    if chosen {
+        // By the keyboard too, which the menu itself does not see.
+        ui.close();
+    }
+    chosen
+}
+
+/// One line of a menu that does something.
+fn deed(ui: &mut Ui, icon: Icon, words: &str) -> bool {
+    let pressed = text_button(ui, icon, words).clicked();
+    if pressed {
+        ui.close();
+    }
+    pressed
 }
 
 fn model_menu(ui: &mut Ui, studio: &Studio, width: f32, actions: &mut Vec<Action>) {
@@ -65,10 +79,10 @@ fn model_menu(ui: &mut Ui, studio: &Studio, width: f32, actions: &mut Vec<Action
         (None, None, None) => w::NO_CHECKPOINT.get(lang).to_owned(),
     };
     chooser(ui, Icon::Box, w::CHECKPOINT.get(lang), &chosen, width, |ui| {
-        if text_button(ui, Icon::FileBox, w::OPEN_CHECKPOINT_FILE.get(lang)).clicked() {
+        if deed(ui, Icon::FileBox, w::OPEN_CHECKPOINT_FILE.get(lang)) {
             actions.push(Action::OpenModelFile);
         }
-        if text_button(ui, Icon::FolderOpen, w::OPEN_CHECKPOINT_FOLDER.get(lang)).clicked() {
+        if deed(ui, Icon::FolderOpen, w::OPEN_CHECKPOINT_FOLDER.get(lang)) {
             actions.push(Action::OpenModelFolder);
         }
         let recent = studio.recent_models();
@@ -123,7 +137,7 @@ fn vae_menu(ui: &mut Ui, studio: &Studio, width: f32, actions: &mut Vec<Action>)
             actions.push(Action::VaeChosen(VaeChoice::Path(path.clone())));
         }
         ui.separator();
-        if text_button(ui, Icon::FolderOpen, w::CHOOSE_VAE.get(lang)).clicked() {
+        if deed(ui, Icon::FolderOpen, w::CHOOSE_VAE.get(lang)) {
             actions.push(Action::ChooseVae);
         }
     });
@@ -239,16 +253,23 @@ fn theme_menu(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     });
 }
 
-fn panel_toggles(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
+fn panel_toggles(ui: &mut Ui, studio: &Studio, room: super::Room, actions: &mut Vec<Action>) {
     let lang = studio.lang();
     let panels = *studio.panels();
-    if icon_toggle(ui, Icon::PanelRight, w::FINISHED.get(lang), panels.strip_open).clicked() {
-        actions.push(Action::SetPanels(crate::studio::Panels { strip_open: !panels.strip_open, ..panels }));
-    }
-    if icon_toggle(ui, Icon::PanelBottom, m::GAUGE.get(lang), panels.band_open).clicked() {
-        actions.push(Action::SetPanels(crate::studio::Panels { band_open: !panels.band_open, ..panels }));
-    }
     let p = Palette::of(ui);
     let (rect, _) = ui.allocate_exact_size(egui::vec2(space::S, 16.0), egui::Sense::hover());
     ui.painter().vline(rect.center().x, rect.y_range(), egui::Stroke::new(1.0, p.hairline));
+    let band = Panels { band_open: !panels.band_open, ..panels };
+    let strip = Panels { strip_open: !panels.strip_open, ..panels };
+    for (icon, name, open, room, turned) in [
+        (Icon::PanelBottom, m::GAUGE, panels.band_open, room.band, band),
+        (Icon::PanelRight, w::FINISHED, panels.strip_open, room.strip, strip),
+    ] {
+        ui.add_enabled_ui(room, |ui| {
+            let toggle = icon_toggle(ui, icon, name.get(lang), open && room);
+            if toggle.on_disabled_hover_text(w::NO_ROOM.get(lang)).clicked() {
+                actions.push(Action::SetPanels(turned));
+            }
+        });
+    }
 }

@@ -59,6 +59,8 @@ pub struct ViewState {
     /// How many seconds back the graph is read.
     pub(crate) cursor: Option<f64>,
     pub(crate) details_open: bool,
+    /// Notices that go by themselves, and when each was first drawn, in egui's seconds.
+    pub(crate) noticed: Vec<(u64, f64)>,
     /// Whether the window was drawn before.
     pub(crate) greeted: bool,
     /// What egui was last told of the theme.

@@ -90,6 +90,33 @@ fn no_sentence_of_the_other_language_is_left() {
 }
 
 #[test]
+fn the_tab_key_walks_every_line_as_one_reads() {
+    for lang in Lang::ALL {
+        let mut window = Window::open(Stage::ready(lang), 1280.0, 800.0);
+        let mut places: Vec<(String, egui::Rect)> = Vec::new();
+        for _ in 0..60 {
+            window.harness.key_press(egui::Key::Tab);
+            window.take();
+            let Some(node) = window.harness.root().children_recursive().find(|node| node.is_focused()) else { continue };
+            let name = node.accesskit_node().label().unwrap_or_default();
+            places.push((name, node.rect()));
+        }
+        assert!(places.len() > 30, "the focus moves: {places:?}");
+        let mut in_line = 0;
+        for pair in places.windows(2) {
+            let [(from, a), (to, b)] = pair else { continue };
+            // Neighbours on one line; a jump across the window is another panel.
+            let one_line = (a.center().y - b.center().y).abs() < 6.0 && (a.center().x - b.center().x).abs() < 320.0;
+            if one_line && from != to {
+                in_line += 1;
+                assert!(a.left() < b.left(), "{lang:?}: from {from} at {a:?} back to {to} at {b:?}");
+            }
+        }
+        assert!(in_line > 10, "{places:?}");
+    }
+}
+
+#[test]
 fn the_tab_key_reaches_generate_and_enter_presses_it() {
     let mut window = Window::open(Stage::ready(Lang::En), 1280.0, 800.0);
     let mut reached = false;

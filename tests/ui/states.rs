@@ -156,6 +156,19 @@ fn notices_are_dismissed_one_by_one() {
 }
 
 #[test]
+fn a_confirmation_goes_by_itself_and_what_one_should_read_stays() {
+    let mut stage = Stage::ready(Lang::En);
+    stage.tell(Event::Notice(None, Notice::NoiseModel));
+    stage.studio.apply(Action::CopyDone(Ok(())));
+    let mut window = Window::open(stage, 1280.0, 800.0);
+    assert!(shows(&window, "Copied."));
+    // At fifty passes a second: nine seconds.
+    window.harness.run_steps(450);
+    assert!(matches!(window.take().as_slice(), [Action::DismissNotice(_)]));
+    assert!(!shows(&window, "Copied.") && shows(&window, "random weights"));
+}
+
+#[test]
 fn every_problem_fits_its_card() {
     let path = std::path::PathBuf::from("/models/a-rather-long-name-of-a-checkpoint-with-many-words.safetensors");
     for lang in Lang::ALL {

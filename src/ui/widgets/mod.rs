@@ -8,6 +8,7 @@ mod size_frames;
 mod stack_graph;
 mod step_line;
 mod thumbnail;
+mod trailing;
 
 pub use icon_button::{icon_button, icon_toggle, text_button};
 pub use picture_canvas::{PictureCanvas, View};
@@ -16,3 +17,4 @@ pub use size_frames::size_frames;
 pub use stack_graph::{GraphColumn, GraphMark, StackGraph};
 pub use step_line::step_line;
 pub use thumbnail::thumbnail;
+pub use trailing::{trailing, trailing_width};

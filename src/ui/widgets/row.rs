@@ -1,5 +1,6 @@
 //! One line of a setting: its label at the left, its value at the right. A double-click on the label resets the value.
 
+use super::trailing;
 use crate::ui::theme::{CONTROL, Palette, space};
 use egui::{Align, Label, Layout, Response, RichText, Sense, TextWrapMode, Ui, UiBuilder, Vec2};
 
@@ -10,7 +11,7 @@ pub struct Row<R> {
     pub reset: bool,
 }
 
-/// Draws `label` at the left and what `value` adds at the right, from right to left, in one line of a control's height.
+/// Draws `label` at the left and what `value` adds at the right, in one line of a control's height.
 ///
 /// Every input that `value` adds and that has no name takes the label for its name. `differs` marks a value that is not the
 /// default with a dot; `hint` is shown over the label.
@@ -19,7 +20,7 @@ pub fn row<R>(ui: &mut Ui, label: &str, hint: &str, differs: bool, value: impl F
     let mut line = ui.new_child(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)));
     line.spacing_mut().item_spacing.x = space::S;
     let named = label_of(&mut line, label, hint, differs);
-    let inner = line.with_layout(Layout::right_to_left(Align::Center), |ui| ui.label_inputs_by(named.id, value)).inner;
+    let inner = trailing(&mut line, label, |ui| ui.label_inputs_by(named.id, value));
     Row { inner, reset: named.double_clicked() }
 }
 

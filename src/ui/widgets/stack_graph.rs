@@ -199,7 +199,9 @@ impl StackGraph<'_> {
                 continue;
             }
             painter.vline(x, area.y_range(), Stroke::new(1.0, mix(p.quiet, p.ground, 0.3)));
-            let spot = Rect::from_center_size(pos2(x, area.top() + 9.0), vec2(16.0, 16.0));
+            // Whole at the right edge too, where a mark is when it is new.
+            let spot = pos2(x.min(area.right() - 8.0), area.top() + 9.0);
+            let spot = Rect::from_center_size(spot, vec2(16.0, 16.0));
             painter.rect_filled(spot, CornerRadius::same(3), p.panel);
             painter.text(spot.center(), Align2::CENTER_CENTER, mark.icon.unicode(), fonts::icon_font(12.0), p.text);
         }
