@@ -32,7 +32,7 @@ impl Size {
     ];
 
     pub fn new(width: u32, height: u32) -> Result<Self, RequestError> {
-        let holds = |side: u32| side % Self::STEP == 0 && (Self::LEAST..=Self::MOST).contains(&side);
+        let holds = |side: u32| side.is_multiple_of(Self::STEP) && (Self::LEAST..=Self::MOST).contains(&side);
         if holds(width) && holds(height) {
             Ok(Size { width, height })
         } else {

@@ -6,6 +6,7 @@ use super::{Exit, Voice, report};
 use crate::base::DeviceChoice;
 use crate::engine::device::{self, Candidate, OpenError};
 use crate::text::cli;
+use crate::text::devices::reason;
 use serde_json::{Value, json};
 use std::panic;
 
@@ -29,7 +30,10 @@ pub fn run(args: &DevicesArgs) -> Exit {
     // A software renderer is usable when named, and passed over by itself; once is enough.
     let listed = |name: &str| probe.devices.iter().any(|candidate| candidate.label() == name);
     for passed in probe.passed_over.iter().filter(|passed| !listed(&passed.device)) {
-        voice.line(&cli::DEVICE_NOT_USABLE.with(voice.lang, &[("device", &passed.device), ("why", &passed.why)]));
+        voice.line(
+            &cli::DEVICE_NOT_USABLE
+                .with(voice.lang, &[("device", &passed.device), ("why", &reason(voice.lang, &passed.why))]),
+        );
         if let Some(command) = &passed.command {
             voice.line(&cli::DEVICE_COMMAND.with(voice.lang, &[("command", command)]));
         }

@@ -80,7 +80,7 @@ impl Memory {
     /// The bounds of [`MemoryLimits::pause_at`].
     pub const PAUSE_AT: std::ops::RangeInclusive<f64> = 0.5..=0.98;
 
-    pub(super) fn new(limits: MemoryLimits) -> Self {
+    pub(crate) fn new(limits: MemoryLimits) -> Self {
         let mut memory = Memory::default();
         memory.set_limits(limits);
         memory
@@ -118,7 +118,7 @@ impl Memory {
         Some(self.latest.as_ref()?.share_used()? >= self.limits.pause_at)
     }
 
-    pub(super) fn take_reading(&mut self, reading: MemoryReading, stage: Stage) {
+    pub(crate) fn take_reading(&mut self, reading: MemoryReading, stage: Stage) {
         // A gauge that starts anew (another device) begins its time at 0: what came before cannot be drawn with it.
         if self.latest.as_ref().is_some_and(|old| reading.at < old.at) {
             self.history.clear();

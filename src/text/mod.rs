@@ -4,6 +4,7 @@
 //! `base` into words. The window and the command line call these and write no sentences of their own.
 
 pub mod cli;
+pub mod devices;
 pub mod figures;
 pub mod memory;
 pub mod notices;
@@ -15,8 +16,9 @@ pub(crate) use phrase::phrases;
 pub use phrase::{Lang, Phrase};
 
 /// Every phrase of every area, with the area's name.
-pub const AREAS: [(&str, &[Phrase]); 6] = [
+pub const AREAS: [(&str, &[Phrase]); 7] = [
     ("cli", cli::ALL),
+    ("devices", devices::ALL),
     ("figures", figures::ALL),
     ("memory", memory::ALL),
     ("notices", notices::ALL),

@@ -1,5 +1,6 @@
 //! Quiet lines: worth knowing, nothing to answer.
 
+use super::devices::reason;
 use super::figures::{percent, pictures, took};
 use super::{Lang, phrases};
 use crate::base::Notice;
@@ -64,7 +65,7 @@ pub fn notice(lang: Lang, notice: &Notice) -> String {
 /// Why a better device is not used, and what would help.
 pub fn better_device(lang: Lang, device: &str, why: &str, command: Option<&str>) -> String {
     // The reason is followed by a stop of the sentence's own.
-    let why = why.trim_end_matches(['.', '。']);
+    let why = reason(lang, why.trim_end_matches(['.', '。']));
     match command {
         Some(command) => BETTER_DEVICE_COMMAND.with(lang, &[("device", &device), ("why", &why), ("command", &command)]),
         None => BETTER_DEVICE.with(lang, &[("device", &device), ("why", &why)]),

@@ -2,6 +2,7 @@
 //!
 //! Names of files are shown without their folders; the whole path is in the details.
 
+use super::devices::reason;
 use super::figures::size;
 use super::window::device_choice;
 use super::{Lang, Phrase, phrases};
@@ -98,7 +99,7 @@ pub fn headline(lang: Lang, problem: &Problem) -> String {
         Problem::BadCheckpoint { path, what } => BAD_CHECKPOINT.with(lang, &[("file", &name(path)), ("what", what)]),
         Problem::NoModel => NO_MODEL.get(lang).to_owned(),
         Problem::DeviceUnavailable { device, why } => {
-            DEVICE_UNAVAILABLE.with(lang, &[("device", device), ("why", why)])
+            DEVICE_UNAVAILABLE.with(lang, &[("device", device), ("why", &reason(lang, why))])
         }
         Problem::DeviceLost { device } => DEVICE_LOST.with(lang, &[("device", device)]),
         Problem::DeviceFault { device } => DEVICE_FAULT.with(lang, &[("device", device)]),

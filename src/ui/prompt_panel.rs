@@ -92,6 +92,9 @@ fn edit(ui: &mut Ui, field: &mut Field, look: &FieldLook<'_>, count: &TokenCount
         state.cursor.set_char_range(Some(CCursorRange::two(start, end)));
         state.store(ui.ctx(), look.id);
     }
+    if let Some(before) = field.replaced.take() {
+        keep_for_undo(ui, look.id, [(&before, None), (&field.text, None)]);
+    }
     // Taken before the field would move its cursor by them, done after it has taken what was typed before.
     let delta = if field.focused { shortcuts::weight_keys(ui) } else { 0.0 };
     // Chunks after the first lie on grounds in turn, so that one sees where the encoder starts anew.
@@ -108,13 +111,34 @@ fn edit(ui: &mut Ui, field: &mut Field, look: &FieldLook<'_>, count: &TokenCount
         .show(ui);
     let response = shown.response.response.accessible_name(look.name);
     field.focused = response.has_focus();
+    if response.lost_focus() {
+        // egui notices a change a second later, and by then the field may be left.
+        keep_for_undo(ui, look.id, [(&field.text, shown.cursor_range)]);
+    }
     field.id = Some(look.id);
     if let Some(range) = shown.cursor_range {
         let [start, end] = range.sorted_cursors();
         field.selection = start.index.0..end.index.0;
     }
-    let weighed = delta != 0.0 && shortcuts::weigh(field, delta);
+    let before = (delta != 0.0).then(|| field.text.clone());
+    let weighed = before.is_some() && shortcuts::weigh(field, delta);
+    if let Some(before) = before.filter(|_| weighed) {
+        let after = CCursorRange::two(CCursor::new(field.selection.start), CCursor::new(field.selection.end));
+        keep_for_undo(ui, look.id, [(&before, shown.cursor_range), (&field.text, Some(after))]);
+    }
     weighed || response.changed()
+}
+
+/// Makes texts that the field did not change by itself steps of its Ctrl+Z, each with its cursor, or that at its end.
+fn keep_for_undo<const N: usize>(ui: &Ui, id: Id, texts: [(&str, Option<CCursorRange>); N]) {
+    let mut state = TextEdit::load_state(ui.ctx(), id).unwrap_or_default();
+    let mut undoer = state.undoer();
+    for (text, cursor) in texts {
+        let end = CCursor::new(text.chars().count());
+        undoer.add_undo(&(cursor.unwrap_or(CCursorRange::one(end)), text.to_owned()));
+    }
+    state.set_undoer(undoer);
+    state.store(ui.ctx(), id);
 }
 
 fn layout(ui: &Ui, text: &str, chunks: &[usize], width: f32) -> LayoutJob {

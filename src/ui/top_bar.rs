@@ -5,7 +5,7 @@ use super::theme::{Palette, space};
 use super::widgets::{icon_toggle, text_button, trailing, trailing_width};
 use crate::base::{DeviceChoice, Lang, ModelChoice, Precision, VaeChoice};
 use crate::studio::{Action, Panels, Setting, Studio, Theme};
-use crate::text::{memory as m, window as w};
+use crate::text::{devices::reason, memory as m, window as w};
 use egui::containers::menu::MenuButton;
 use egui::{Button, Color32, RichText, TextWrapMode, Ui};
 
@@ -166,7 +166,7 @@ fn device_menu(ui: &mut Ui, studio: &Studio, width: f32, actions: &mut Vec<Actio
             }
         }
         for passed in studio.device().map(|device| device.passed_over.as_slice()).unwrap_or_default() {
-            let words = w::PASSED_OVER.with(lang, &[("device", &passed.device), ("why", &passed.why)]);
+            let words = w::PASSED_OVER.with(lang, &[("device", &passed.device), ("why", &reason(lang, &passed.why))]);
             super::widgets::caption(ui, words);
             if let Some(command) = &passed.command
                 && text_button(ui, Icon::Copy, w::COPY_COMMAND.get(lang)).on_hover_text(command).clicked()

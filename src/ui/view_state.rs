@@ -17,6 +17,8 @@ pub struct Field {
     pub selection: Range<usize>,
     /// Select this when the field is drawn next.
     pub select_next: Option<Range<usize>>,
+    /// What stood here before it was changed from elsewhere, for Ctrl+Z.
+    pub replaced: Option<String>,
     /// Whether the field had the focus when it was last drawn.
     pub focused: bool,
 }
@@ -25,7 +27,7 @@ impl Field {
     /// Takes the studio's text where it differs: the person's last edit is there already, so it was changed elsewhere.
     pub fn follow(&mut self, text: &str) {
         if self.text != text {
-            text.clone_into(&mut self.text);
+            self.replaced = Some(std::mem::replace(&mut self.text, text.to_owned()));
         }
     }
 }

@@ -245,6 +245,39 @@ fn typing_in_the_prompt_sets_it_and_ctrl_up_weighs_the_word() {
 }
 
 #[test]
+fn ctrl_z_takes_back_a_weight_and_a_prompt_from_the_history() {
+    let mut stage = Stage::ready(Lang::En);
+    for prompt in ["an older prompt", "hat"] {
+        stage.studio.apply(Action::Set(Setting::Prompt(prompt.into())));
+        stage.studio.apply(Action::Generate);
+    }
+    let mut window = Window::open(stage, 1280.0, 800.0);
+    let prompt = |window: &Window<'_>| window.harness.state().0.studio.draft().prompt.clone();
+    let undo_until = |window: &mut Window<'_>, wanted: &str| {
+        // A step may only move the cursor, as egui's own do.
+        for _ in 0..3 {
+            window.harness.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+            window.take();
+            if prompt(window) == wanted {
+                return;
+            }
+        }
+        panic!("{wanted} does not come back: {}", prompt(window));
+    };
+    window.harness.key_press_modifiers(Modifiers::COMMAND, Key::ArrowUp);
+    window.take();
+    assert_eq!(prompt(&window), "(hat:1.1)");
+    undo_until(&mut window, "hat");
+    window.harness.get_by_label("Previous prompt").click();
+    window.take();
+    assert_eq!(prompt(&window), "an older prompt");
+    let field = || egui_kittest::kittest::by().label("Prompt").role(egui::accesskit::Role::MultilineTextInput);
+    window.harness.get(field()).focus();
+    window.take();
+    undo_until(&mut window, "hat");
+}
+
+#[test]
 fn what_was_typed_before_ctrl_enter_is_generated() {
     let mut window = Window::open(Stage::ready(Lang::En), 1280.0, 800.0);
     window.harness.run_ok();
