@@ -91,9 +91,10 @@ impl Notices {
         self.lines.back()
     }
 
-    /// Adds a line. One that says the same moves to the end instead of standing twice.
+    /// Adds a line. One that says the same moves to the end instead of standing twice; of jobs that are done, the last counts.
     pub(super) fn push(&mut self, job: Option<JobId>, what: Line) {
-        self.lines.retain(|line| line.what != what);
+        let done = matches!(what, Line::Done { .. });
+        self.lines.retain(|line| line.what != what && !(done && matches!(line.what, Line::Done { .. })));
         self.made += 1;
         self.lines.push_back(NoticeLine { id: self.made, job, what });
         while self.lines.len() > Self::SHOWN {
@@ -114,15 +115,19 @@ mod tests {
     fn lines_make_room_and_the_same_stands_once() {
         let mut notices = Notices::default();
         for images in 0..9 {
-            notices.push(None, Line::Done { images, seconds: 1.0 });
+            notices.push(None, Line::QueueFull { count: images });
         }
-        notices.push(None, Line::Done { images: 6, seconds: 1.0 });
+        notices.push(None, Line::QueueFull { count: 6 });
         let shown: Vec<_> = notices.iter().map(|line| line.what.clone()).collect();
         assert_eq!(shown.len(), Notices::SHOWN);
-        assert_eq!(shown.last(), Some(&Line::Done { images: 6, seconds: 1.0 }));
+        assert_eq!(shown.last(), Some(&Line::QueueFull { count: 6 }));
         let id = notices.newest().map(|line| line.id).unwrap_or_default();
         notices.dismiss(id);
         notices.dismiss(id);
         assert_eq!(notices.iter().len(), Notices::SHOWN - 1);
+        notices.push(None, Line::Done { images: 1, seconds: 2.0 });
+        notices.push(None, Line::Done { images: 1, seconds: 1.0 });
+        let done = notices.iter().filter(|line| matches!(line.what, Line::Done { .. }));
+        assert_eq!(done.count(), 1);
     }
 }

@@ -64,8 +64,12 @@ phrases! {
     FREED_NOTHING: "There was nothing to free.", "没有可释放的显存。";
     FREED_UNKNOWN: "Cleaned. How much came back is unknown.", "已清理，释放量未知。";
     STAYS: "{kept} stays in use by the model.", "模型仍占用 {kept}。";
+    CONTEXT_STAYS: "{kept} is the driver's own, and goes with the program.", "驱动自身占用 {kept}，退出程序后才会释放。";
     BEFORE_AFTER: "In use before: {before}, after: {after}", "清理前 {before}，清理后 {after}";
 }
+
+/// What a report calls the part that is the driver's own.
+const DRIVERS_PART: &str = "context";
 
 /// "Fits: peak 3.1 of 8.0 GiB": the unit once where both share it.
 pub fn fits(lang: Lang, peak: Bytes, total: Bytes) -> String {
@@ -122,9 +126,13 @@ pub fn clean_report(lang: Lang, report: &CleanReport) -> String {
         Some(Bytes::ZERO) => FREED_NOTHING.get(lang).to_owned(),
         Some(freed) => FREED.with(lang, &[("freed", &freed)]),
     };
-    let kept: Bytes = report.kept.iter().map(|(_, size)| *size).sum();
-    if kept > Bytes::ZERO {
-        append(lang, &mut said, &STAYS.with(lang, &[("kept", &kept)]));
+    let held = |context: bool| -> Bytes {
+        report.kept.iter().filter(|(part, _)| (part == DRIVERS_PART) == context).map(|(_, size)| *size).sum()
+    };
+    for (kept, phrase) in [(held(false), STAYS), (held(true), CONTEXT_STAYS)] {
+        if kept > Bytes::ZERO {
+            append(lang, &mut said, &phrase.with(lang, &[("kept", &kept)]));
+        }
     }
     said
 }
@@ -133,7 +141,10 @@ pub fn clean_report(lang: Lang, report: &CleanReport) -> String {
 pub fn clean_details(lang: Lang, report: &CleanReport) -> Vec<String> {
     let used = |reading: &MemoryReading| amount(lang, reading.used());
     let before_after = BEFORE_AFTER.with(lang, &[("before", &used(&report.before)), ("after", &used(&report.after))]);
-    let kept = report.kept.iter().map(|(part, size)| pair(lang, part, size));
+    let kept = report.kept.iter().map(|(part, size)| {
+        let part = if part == DRIVERS_PART { CONTEXT.get(lang) } else { part };
+        pair(lang, part, size)
+    });
     std::iter::once(before_after).chain(kept).collect()
 }
 
@@ -209,6 +220,10 @@ mod tests {
             clean_details(Lang::En, &report),
             ["In use before: Unknown, after: Unknown", "UNet: 1.7 GiB", "text encoder: 410 MiB"]
         );
+        let with_context = CleanReport { kept: vec![("context".into(), gib(0.3))], ..report };
+        let said = clean_report(Lang::En, &with_context);
+        assert_eq!(said, "Freed 1.4 GiB. 307 MiB is the driver's own, and goes with the program.");
+        assert!(clean_details(Lang::Zh, &with_context).contains(&"驱动上下文：307 MiB".to_owned()));
         let nothing = CleanReport { freed: Some(Bytes::ZERO), ..CleanReport::default() };
         assert_eq!(clean_report(Lang::En, &nothing), "There was nothing to free.");
         assert!(clean_report(Lang::En, &CleanReport::default()).contains("unknown"));
