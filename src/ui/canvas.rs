@@ -18,7 +18,7 @@ const TOOLS: f32 = CONTROL + space::S;
 /// How much of its light a picture keeps under a card.
 const DIMMED: f32 = 0.35;
 /// Wide enough for the buttons of a pause in one line.
-const CARD: f32 = 488.0;
+const CARD: f32 = 528.0;
 
 /// Fills what the other panels left.
 pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
