@@ -97,7 +97,9 @@ fn the_tab_key_walks_every_line_as_one_reads() {
         for _ in 0..60 {
             window.harness.key_press(egui::Key::Tab);
             window.take();
-            let Some(node) = window.harness.root().children_recursive().find(|node| node.is_focused()) else { continue };
+            let Some(node) = window.harness.root().children_recursive().find(|node| node.is_focused()) else {
+                continue;
+            };
             let name = node.accesskit_node().label().unwrap_or_default();
             places.push((name, node.rect()));
         }
