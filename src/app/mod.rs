@@ -10,7 +10,7 @@ mod services;
 
 use crate::base::choice::MemoryLimits;
 use crate::base::{Latest, VaeChoice};
-use crate::cli::{WindowArgs, language};
+use crate::cli::{WindowArgs, language, say_on_stderr};
 use crate::engine::protocol::{Command, Event};
 use crate::engine::{self, EngineSettings};
 use crate::studio::{Action, Preferences, Setting, Studio};
@@ -54,10 +54,23 @@ pub fn run(arguments: WindowArgs) -> ExitCode {
     match opened {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", words::NO_WINDOW.with(lang, &[("why", &error)]));
+            tracing::debug!("the window did not open: {error}");
+            let said = match &error {
+                // What the window was to open with does not hold, such as a script of figures.
+                eframe::Error::AppCreation(why) => why.to_string(),
+                _ if has_display() => words::NO_WINDOW.get(lang).to_owned(),
+                _ => words::NO_DISPLAY.get(lang).to_owned(),
+            };
+            say_on_stderr(&words::error(lang, &said, ""));
             ExitCode::from(1)
         }
     }
+}
+
+/// Whether this session has something to open a window on. Systems other than Linux's always have.
+fn has_display() -> bool {
+    let named = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(named)
 }
 
 struct App {

@@ -18,6 +18,8 @@ pub enum Problem {
     FileChanged { path: PathBuf },
     /// A file of a kind this program does not make pictures with ("SDXL checkpoint", "LoRA", …).
     WrongKind { path: PathBuf, kind: String },
+    /// What was chosen as a VAE is something else, and holds none.
+    NotVae { path: PathBuf, kind: String },
     /// A checkpoint that lacks its VAE, and none was chosen or found beside it.
     NoVae { path: PathBuf },
     /// A part of the checkpoint is missing or does not fit.
@@ -36,7 +38,9 @@ pub enum Problem {
     OutOfMemory { phase: Phase },
     /// The latent holds numbers that are not finite, at a step.
     LatentNotFinite { step: u32 },
-    /// The picture could not be decoded to finite pixels in any precision.
+    /// The same in a run that was in full precision already: the weights themselves are at fault.
+    WeightsNotFinite { path: PathBuf, step: u32 },
+    /// The picture could not be decoded to finite pixels in any precision, f32 included.
     PictureNotFinite,
     /// The picture was made but not written.
     NotSaved { folder: PathBuf, why: String },
@@ -90,13 +94,14 @@ impl Problem {
             Problem::FileChanged { .. } | Problem::DeviceFault { .. } | Problem::DeviceLost { .. } => {
                 vec![Hint::TryAgain]
             }
-            Problem::NoVae { .. } => vec![Hint::ChooseVae],
+            Problem::NoVae { .. } | Problem::NotVae { .. } | Problem::PictureNotFinite => vec![Hint::ChooseVae],
+            Problem::WeightsNotFinite { .. } => vec![Hint::CheckDownload, Hint::OpenModel],
             Problem::DeviceUnavailable { .. } => vec![Hint::UseDevice(super::DeviceChoice::Auto)],
             Problem::DoesNotFit { fits, .. } => {
                 fits.map(Hint::UseSize).into_iter().chain([Hint::CleanMemory]).collect()
             }
             Problem::OutOfMemory { .. } => vec![Hint::CleanMemory, Hint::TryAgain],
-            Problem::LatentNotFinite { .. } | Problem::PictureNotFinite => vec![Hint::UseF32],
+            Problem::LatentNotFinite { .. } => vec![Hint::UseF32],
             Problem::NotSaved { .. } => vec![Hint::ChooseFolder, Hint::SaveAs],
         }
     }
@@ -133,6 +138,8 @@ pub enum Notice {
     VPrediction,
     /// The picture was decoded again in a wider type since it was not finite.
     DecodedAgain(&'static str),
+    /// Every pixel of the picture has the same colour.
+    OneColour { black: bool },
     /// The model is random weights: pictures are noise.
     NoiseModel,
     /// A better device is not used, and why; with the command that would help, if one does.

@@ -6,14 +6,16 @@
 use crate::base::choice::MemoryLimits;
 use crate::base::request::draw_seed;
 use crate::base::{
-    Bytes, DeviceChoice, ImageFormat, ModelChoice, NoiseSource, OutputPlan, Precision, SamplerKind, ScheduleKind,
+    Bytes, DeviceChoice, ImageFormat, Lang, ModelChoice, NoiseSource, OutputPlan, Precision, SamplerKind, ScheduleKind,
     ShotRequest, Size, VaeChoice,
 };
 use crate::engine::names::DEFAULT_PATTERN;
 use crate::engine::protocol::Setup;
 use crate::engine::save::format_of;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::text::cli;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A virtual photo studio: Stable Diffusion 1.5 portraits on your own card, with every byte of memory in sight.
@@ -35,7 +37,8 @@ const EXAMPLES: &str = "Examples:
   softbox generate --model sd15.safetensors --prompt \"portrait, soft light\"
   softbox generate --model random-sd15 --steps 20 --json
 
-Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 not enough memory, 5 device failed, 130 interrupted.";
+Exit codes: 0 done, 1 no window can open or a fault of the program, 2 wrong usage, 3 bad input or nowhere to write to,
+4 not enough memory, 5 device failed, 130 interrupted.";
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
@@ -55,7 +58,7 @@ pub enum Command {
 #[derive(Clone, Debug, Default, Args)]
 pub struct WindowArgs {
     /// Checkpoint: a .safetensors file, a diffusers folder, or random-sd15
-    #[arg(long, value_name = "PATH", value_parser = model)]
+    #[arg(long, value_name = "PATH", value_parser = models())]
     pub model: Option<ModelChoice>,
     /// Separate VAE, in place of the checkpoint's own
     #[arg(long, value_name = "PATH")]
@@ -90,7 +93,7 @@ pub struct WindowArgs {
 #[derive(Clone, Debug, Args)]
 pub struct SetupArgs {
     /// Checkpoint: a .safetensors file, a diffusers folder, or random-sd15 (random weights at full size: noise)
-    #[arg(long, value_name = "PATH", value_parser = model)]
+    #[arg(long, value_name = "PATH", value_parser = models())]
     pub model: ModelChoice,
     /// Separate VAE, in place of the checkpoint's own
     #[arg(long, value_name = "PATH")]
@@ -135,10 +138,10 @@ pub struct RequestArgs {
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
     pub negative: String,
     /// Steps from noise to picture, 1 to 1000
-    #[arg(long, value_name = "N", default_value_t = 25)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value = "25", allow_hyphen_values = true)]
     pub steps: u32,
     /// How closely to follow the prompt, 1 to 30; 1 is without guidance, in half the time
-    #[arg(long, value_name = "X", default_value_t = 7.0)]
+    #[arg(long, value_name = "X", value_parser = number, default_value = "7", allow_hyphen_values = true)]
     pub cfg: f32,
     /// Width and height, multiples of 8
     #[arg(long, value_name = "WxH", default_value = "512x768")]
@@ -156,7 +159,7 @@ pub struct RequestArgs {
     #[arg(long, value_name = "NAME", value_parser = schedules())]
     pub schedule: Option<ScheduleKind>,
     /// Text encoder's layer, counted from the last; 2 for many illustration models
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value = "1", allow_hyphen_values = true)]
     pub clip_skip: u32,
 }
 
@@ -167,7 +170,7 @@ pub struct GenerateArgs {
     #[command(flatten)]
     pub request: RequestArgs,
     /// How many pictures; each has the next seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value = "1", allow_hyphen_values = true)]
     pub count: u32,
     /// A file to write to, or a folder, where no file is ever overwritten
     #[arg(long, value_name = "FILE|DIR", default_value = ".")]
@@ -189,7 +192,8 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub request: RequestArgs,
     /// How many runs after the first, which also loads
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 3, allow_hyphen_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
     #[command(flatten)]
     pub say: SayArgs,
@@ -308,7 +312,10 @@ impl RequestArgs {
 
 impl GenerateArgs {
     /// Where pictures go: a folder if it is one, ends like one, or has no ending; else a file, by its ending.
-    pub fn output(&self) -> Result<OutputPlan, String> {
+    ///
+    /// # Errors
+    /// Why the two options do not go together, in words.
+    pub fn output(&self, lang: Lang) -> Result<OutputPlan, String> {
         let format = self.output_format.map(ImageFormat::from);
         let looks_like_folder = self.out.to_string_lossy().ends_with(['/', '\\']) || self.out.extension().is_none();
         if self.out.is_dir() || looks_like_folder {
@@ -317,21 +324,35 @@ impl GenerateArgs {
         }
         let shown = self.out.display();
         match (format_of(&self.out), format) {
-            (None, _) => Err(format!("--out {shown}: a picture's file ends in .png, .jpg or .webp, a folder in /")),
+            (None, _) => Err(cli::OUT_ENDING.with(lang, &[("path", &shown)])),
             (Some(by_name), Some(asked)) if by_name != asked => {
-                Err(format!("--out {shown} and --output-format {} contradict each other", asked.extension()))
+                Err(cli::OUT_CONTRADICTS.with(lang, &[("path", &shown), ("format", &asked.extension())]))
             }
             _ => Ok(OutputPlan::File(self.out.clone())),
         }
     }
 }
 
-fn model(text: &str) -> Result<ModelChoice, String> {
-    match text {
-        "" => Err("a path is missing".to_owned()),
-        "random-sd15" => Ok(ModelChoice::RandomSd15),
-        path => Ok(ModelChoice::Path(path.into())),
+/// Names of files need not be UTF-8, so this one is read as the system gives it.
+fn models() -> impl TypedValueParser<Value = ModelChoice> {
+    OsStringValueParser::new().try_map(model)
+}
+
+fn model(name: OsString) -> Result<ModelChoice, &'static str> {
+    match name.to_str() {
+        Some("") => Err("a path is missing"),
+        Some("random-sd15") => Ok(ModelChoice::RandomSd15),
+        _ => Ok(ModelChoice::Path(name.into())),
     }
+}
+
+fn whole(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "it is a whole number, such as 4".to_owned())
+}
+
+fn number(text: &str) -> Result<f32, String> {
+    let wrong = || "it is a number, such as 7.5".to_owned();
+    text.parse().ok().filter(|number: &f32| number.is_finite() && *number >= 0.0).ok_or_else(wrong)
 }
 
 fn device(text: &str) -> Result<DeviceChoice, String> {
@@ -520,7 +541,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dotted = dir.path().join("v1.5");
         std::fs::create_dir(&dotted).unwrap();
-        let plan = |out: &str, more: &[&str]| generate(&[&["--out", out], more].concat()).unwrap().output();
+        let plan = |out: &str, more: &[&str]| generate(&[&["--out", out], more].concat()).unwrap().output(Lang::En);
         assert_eq!(plan("a.PNG", &[]), Ok(OutputPlan::File("a.PNG".into())));
         assert_eq!(plan("a.jpg", &["--output-format", "jpeg"]), Ok(OutputPlan::File("a.jpg".into())));
         assert!(plan("a.png", &["--output-format", "webp"]).is_err());

@@ -2,7 +2,7 @@
 
 use super::args::BenchArgs;
 use super::follow::{self, Interrupt, Outcome};
-use super::{Exit, Voice, report};
+use super::{Exit, Voice, report, write};
 use crate::base::{CleanReport, OutputPlan};
 use crate::engine::EngineSettings;
 use crate::engine::protocol::{Command, EngineHandle, Event, Seconds};
@@ -42,7 +42,7 @@ pub fn run(args: &BenchArgs) -> Exit {
             return voice.fail(error);
         }
         if outcome.interrupted {
-            eprintln!("{}", cli::INTERRUPTED.get(voice.lang));
+            write::say(cli::INTERRUPTED.get(voice.lang));
             return Exit::Interrupted;
         }
         if let Some(summary) = &outcome.summary {

@@ -1,19 +1,21 @@
 //! One job seen from the command line: sent to the engine, steered by Ctrl+C, shown as it goes, gathered at its end.
 
-use super::{Exit, Voice};
+use super::{Exit, Voice, write};
 use crate::base::problem::Phase;
-use crate::base::{DeviceChoice, JobError, JobId, MemoryReading, Notice, Problem};
+use crate::base::{DeviceChoice, JobError, JobId, MemoryReading, Notice, OutputPlan, Problem};
+use crate::engine::names::{DEFAULT_PATTERN, NameParts};
 use crate::engine::protocol::{
     Command, DeviceStatus, EngineHandle, Event, Job, JobControl, PauseReason, Progress, Shot, Summary,
 };
-use crate::engine::{self, EngineSettings, StartError};
+use crate::engine::{self, EngineSettings, StartError, save};
 use crate::text::{cli, figures, memory, notices, problems, window};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often a line is written where there is no terminal to draw a bar on.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -68,7 +70,7 @@ impl Interrupt {
             if asked.swap(true, Ordering::AcqRel) {
                 process::exit(Exit::Interrupted as i32);
             }
-            eprintln!("\n{}", cli::INTERRUPTING.get(voice.lang));
+            write::say(&format!("\n{}", cli::INTERRUPTING.get(voice.lang)));
             if let Some(control) = &*running.lock().unwrap_or_else(PoisonError::into_inner) {
                 control.cancel();
             }
@@ -119,11 +121,16 @@ pub fn follow(engine: &EngineHandle, job: Job, interrupt: &Interrupt, voice: Voi
             Event::Progress(of, progress) if of == id => show.progress(progress),
             Event::Paused(of, reason) if of == id => show.paused(&reason),
             Event::Resumed(of) if of == id => show.say(memory::MARK_RESUMED.get(voice.lang)),
+            // What became of such a picture is said with the picture.
+            Event::Notice(_, Notice::NotSaved { .. }) => {}
             Event::Notice(_, notice) => {
                 show.notice(&notice);
                 outcome.notices.push(notice);
             }
-            Event::Picture(of, shot) if of == id => {
+            Event::Picture(of, mut shot) if of == id => {
+                if shot.save_error.is_some() {
+                    shot.file = rescue(&shot);
+                }
                 show.picture(&shot);
                 outcome.shots.push(*shot);
             }
@@ -158,6 +165,22 @@ pub fn job(
     Job { id: JobId(number), request, setup, output, keep_latents, control: Arc::new(JobControl::default()) }
 }
 
+/// A picture that could not be written where it was asked goes to the first place that takes it: the current folder, or
+/// the system's for temporary files.
+fn rescue(shot: &Shot) -> Option<PathBuf> {
+    let parts = NameParts { request: &shot.request, model: &shot.model, index: shot.index, at: SystemTime::now() };
+    places().into_iter().find_map(|folder| {
+        let plan =
+            OutputPlan::Folder { folder, pattern: DEFAULT_PATTERN.to_owned(), format: crate::base::ImageFormat::Png };
+        save::write(&shot.image, &shot.parameters, &plan, &parts).ok().flatten()
+    })
+}
+
+/// Where things go that could not go where they should.
+pub fn places() -> [PathBuf; 2] {
+    [std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")), std::env::temp_dir()]
+}
+
 fn engine_gone() -> JobError {
     let what = problems::ENGINE_GONE.get(crate::base::Lang::En).to_owned();
     JobError::new(Problem::Internal(what), "")
@@ -170,6 +193,8 @@ struct Show {
     lines: bool,
     last_line: Option<Instant>,
     steps: u64,
+    /// Phases that a line was written for: parts load one by one, which is one phase to a person.
+    said: Vec<Phase>,
 }
 
 impl Show {
@@ -185,14 +210,14 @@ impl Show {
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
         });
-        Show { voice, lines: bar.is_none() && !voice.quiet, bar, last_line: None, steps }
+        Show { voice, lines: bar.is_none() && !voice.quiet, bar, last_line: None, steps, said: Vec::new() }
     }
 
     /// A line above the bar.
     fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
-            None if self.lines => eprintln!("{text}"),
+            Some(bar) => bar.println(write::shortened(&write::plain(text))),
+            None if self.lines => write::say(text),
             None => {}
         }
     }
@@ -213,8 +238,9 @@ impl Show {
         let text = window::phase(self.voice.lang, phase);
         if let Some(bar) = &self.bar {
             bar.set_message(text);
-        } else if self.lines && !matches!(phase, Phase::Denoising { .. }) {
-            eprintln!("{text}");
+        } else if self.lines && !matches!(phase, Phase::Denoising { .. }) && !self.said.contains(&phase) {
+            self.said.push(phase);
+            write::say(&text);
         }
     }
 
@@ -227,7 +253,7 @@ impl Show {
             bar.set_prefix(format!("{pace}{left}"));
         } else if self.lines && (self.last_line.is_none_or(|at| at.elapsed() >= LINE_EVERY) || done == self.steps) {
             self.last_line = Some(Instant::now());
-            eprintln!("{done}/{} {pace}{left}", self.steps);
+            write::say(&format!("{done}/{} {pace}{left}", self.steps));
         }
     }
 
@@ -235,15 +261,25 @@ impl Show {
         self.say(&match reason {
             PauseReason::Asked => memory::PAUSED.get(self.voice.lang).to_owned(),
             PauseReason::LowMemory { step, used, limit, others } => {
-                let said = memory::paused_low_memory(self.voice.lang, *step, *used, *others);
-                let goes_on = memory::GOES_ON.with(self.voice.lang, &[("limit", &figures::percent(*limit))]);
+                let said = memory::paused_low_memory(self.voice.lang, *step, *used, *limit, *others);
+                let goes_on = memory::goes_on(self.voice.lang, *used, *limit);
                 format!("{said} {goes_on}")
             }
         });
     }
 
     /// Standard output gets the finished file; with JSON it comes in the object.
-    fn picture(&self, shot: &Shot) {
+    fn picture(&mut self, shot: &Shot) {
+        // These come with every picture.
+        self.said.retain(|phase| !matches!(phase, Phase::Decoding | Phase::Saving));
+        if let Some(why) = &shot.save_error {
+            let said = match &shot.file {
+                Some(file) => cli::SAVED_ELSEWHERE.with(self.voice.lang, &[("why", why), ("file", &file.display())]),
+                None => cli::NOT_SAVED_ANYWHERE.with(self.voice.lang, &[("why", why)]),
+            };
+            self.say(&cli::error(self.voice.lang, &said, ""));
+            return;
+        }
         let Some(file) = &shot.file else { return };
         let print = || self.voice.line(&cli::saved(self.voice.lang, file));
         match &self.bar {

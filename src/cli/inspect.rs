@@ -1,14 +1,14 @@
 //! `softbox inspect`: what a checkpoint, a VAE or a picture holds, told by its content before anything is loaded.
 
 use super::args::InspectArgs;
-use super::{Exit, Voice};
+use super::{Exit, Voice, report};
 use crate::base::{JobError, Notice, Problem, parameters};
 use crate::diffusion::config::PredictionType;
 use crate::diffusion::weights::inspect::KeyList;
 use crate::diffusion::weights::{Inspection, inspect};
 use crate::engine::metadata::{self, ReadError};
 use crate::engine::problem_of_weights;
-use crate::text::{cli, figures, notices};
+use crate::text::{cli, figures, notices, problems};
 use serde_json::{Map, Value, json};
 
 pub fn run(args: &InspectArgs) -> Exit {
@@ -39,7 +39,7 @@ pub fn run(args: &InspectArgs) -> Exit {
 /// A picture shows its settings as they are written; as JSON also field by field.
 fn picture(text: Option<&str>, args: &InspectArgs, voice: Voice) -> Exit {
     match text {
-        Some(text) => voice.line(text),
+        Some(text) => voice.text(text),
         None => voice.line(&cli::NO_SETTINGS_IN.with(voice.lang, &[("file", &args.file.display())])),
     }
     let read = text.map(parameters::read);
@@ -61,24 +61,37 @@ fn picture(text: Option<&str>, args: &InspectArgs, voice: Voice) -> Exit {
             "other": read.rest.into_iter().map(|(key, value)| (key, json!(value))).collect::<Map<String, Value>>(),
         })
     });
-    voice.object(&json!({ "file": args.file, "kind": "picture", "parameters": text, "settings": settings }));
+    voice.object(
+        &json!({ "file": report::path(&args.file), "kind": "picture", "parameters": text, "settings": settings }),
+    );
     Exit::Done
 }
 
 fn say(found: &Inspection, voice: Voice) {
     let lang = voice.lang;
-    voice.line(&found.family.to_string());
-    let tensors: [(&str, &dyn std::fmt::Display); 2] = [("count", &found.tensors), ("size", &found.stored)];
-    voice.line(&cli::FILE_TENSORS.with(lang, &tensors));
+    voice.line(&problems::kind_name(lang, found.family.label()));
+    voice.line(&cli::tensors(lang, found.tensors, found.stored));
     for part in &found.parts {
-        let counted: [(&str, &dyn std::fmt::Display); 2] = [("count", &part.tensors), ("size", &part.stored)];
-        voice.line(&format!("  {}", figures::pair(lang, part.kind, cli::FILE_TENSORS.with(lang, &counted))));
-        for name in part.missing.first.iter().chain(&part.misshapen.first) {
-            voice.line(&format!("    ! {name}"));
+        let counted = cli::tensors(lang, part.tensors, part.stored);
+        voice.line(&format!("  {}", figures::pair(lang, problems::part(lang, part.kind.label()), counted)));
+        for (what, names) in [(cli::TENSORS_MISSING, &part.missing), (cli::TENSORS_MISSHAPEN, &part.misshapen)] {
+            for name in &names.first {
+                voice.line(&format!("    ! {}", figures::pair(lang, what.get(lang), name)));
+            }
+            if names.count > names.first.len() {
+                let more = names.count - names.first.len();
+                voice.line(&format!(
+                    "    ! {}",
+                    cli::AND_MORE.with(lang, &[("what", &what.get(lang)), ("count", &more)])
+                ));
+            }
         }
     }
     if found.family.is_sd1() && found.unet.is_some() {
         voice.line(if found.has_vae { cli::HAS_VAE } else { cli::CLI_NO_VAE }.get(lang));
+        if found.text_encoder.is_none() {
+            voice.line(cli::CLI_NO_TEXT_ENCODER.get(lang));
+        }
     }
     if let Some(vae) = &found.suggested_vae {
         voice.line(&notices::notice(lang, &Notice::VaeTaken(vae.clone())));
@@ -111,7 +124,7 @@ fn described(found: &Inspection) -> Value {
     let types: Map<String, Value> =
         found.dtypes.iter().map(|(dtype, count)| (dtype.to_string(), json!(count))).collect();
     json!({
-        "file": found.path,
+        "file": report::path(&found.path),
         "kind": found.family.label(),
         "folder": found.is_folder,
         "tensors": found.tensors,
@@ -119,7 +132,7 @@ fn described(found: &Inspection) -> Value {
         "types": types,
         "parts": parts,
         "has_vae": found.has_vae,
-        "suggested_vae": found.suggested_vae,
+        "suggested_vae": found.suggested_vae.as_deref().map(report::path),
         "prediction": match found.prediction {
             PredictionType::Epsilon => "epsilon",
             PredictionType::V => "v",

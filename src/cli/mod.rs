@@ -11,8 +11,10 @@ mod generate;
 mod inspect;
 mod memory;
 mod report;
+mod write;
 
 pub use args::{Cli, Command, LangArg, WindowArgs};
+pub use write::say as say_on_stderr;
 
 use crate::base::{JobError, Lang, Problem};
 use crate::text::{cli, problems};
@@ -20,7 +22,7 @@ use args::SayArgs;
 use clap::Parser;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 /// What the program was started for.
@@ -34,7 +36,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done = 0,
-    /// A fault of the program itself.
+    /// A fault of the program itself, or a window that cannot open.
     Internal = 1,
     Usage = 2,
     Input = 3,
@@ -66,6 +68,8 @@ impl Exit {
             | Problem::FileChanged { .. }
             | Problem::WrongKind { .. }
             | Problem::NoVae { .. }
+            | Problem::NotVae { .. }
+            | Problem::WeightsNotFinite { .. }
             | Problem::BadCheckpoint { .. }
             | Problem::NoModel
             | Problem::LatentNotFinite { .. }
@@ -76,19 +80,34 @@ impl Exit {
 }
 
 /// Reads the arguments. For help, the version and wrong usage it prints what there is to say and gives the exit code.
+///
+/// Where `--json` is among the arguments, wrong usage is one JSON object like any other error.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Mode, ExitCode> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");
     match Cli::try_parse_from(arguments) {
         Ok(Cli { command: Some(command), .. }) => Ok(Mode::Command(command)),
         Ok(Cli { command: None, window }) => Ok(Mode::Window(Box::new(window))),
         Err(error) => {
             // A closed pipe is no reason to say more.
             drop(error.print());
+            if json && error.use_stderr() {
+                write::result(&format!("{:#}", usage_failure(&error)));
+            }
             Err(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8)))
         }
     }
 }
 
-/// Does one command.
+/// Wrong usage as JSON. The message is clap's own, without its "error: " and the lines on usage below.
+fn usage_failure(error: &clap::Error) -> Value {
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let message = first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    json!({ "error": { "message": message, "details": text.trim(), "exit_code": Exit::Usage as u8 } })
+}
+
+/// Does one command. Results that could not be written, for a full disk, are a failure.
 pub fn run(command: Command) -> ExitCode {
     let exit = match command {
         Command::Generate(args) => generate::run(&args),
@@ -97,7 +116,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Memory(args) => memory::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
-    exit.into()
+    if exit == Exit::Done && write::lost() { Exit::Input.into() } else { exit.into() }
 }
 
 /// Sends log lines to standard error: warnings, or what `RUST_LOG` asks for.
@@ -105,8 +124,9 @@ pub fn start_log() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
-    if let Err(error) = log.try_init() {
-        eprintln!("{error}");
+    // Where standard error cannot be written, there is no place to say so either; by default that would be a panic.
+    if let Err(error) = log.log_internal_errors(false).try_init() {
+        write::say(&error.to_string());
     }
 }
 
@@ -138,21 +158,28 @@ impl Voice {
     /// A result, for people; nothing where JSON was asked for.
     fn line(self, text: &str) {
         if !self.json {
-            print_line(text);
+            write::result(&write::shortened(&write::plain(text)));
+        }
+    }
+
+    /// A result of many lines, whole.
+    fn text(self, text: &str) {
+        if !self.json {
+            write::result(&write::plain(text));
         }
     }
 
     /// A quiet line beside the results, on standard error.
     fn note(self, text: &str) {
         if !self.quiet {
-            eprintln!("{}", cli::NOTE.with(self.lang, &[("what", &text)]));
+            write::say(&cli::NOTE.with(self.lang, &[("what", &text)]));
         }
     }
 
     /// The one object on standard output.
     fn object(self, value: &Value) {
         if self.json {
-            print_line(&format!("{value:#}"));
+            write::result(&format!("{value:#}"));
         }
     }
 
@@ -160,7 +187,10 @@ impl Voice {
     fn fail(self, error: &JobError) -> Exit {
         let headline = problems::headline(self.lang, &error.problem);
         let repeats = headline.contains(error.details.trim());
-        eprintln!("{}", cli::error(self.lang, &headline, if repeats { "" } else { &error.details }));
+        write::say(&cli::error(self.lang, &headline, if repeats { "" } else { &error.details }));
+        for help in error.hints.iter().filter_map(|hint| cli::help(self.lang, hint)) {
+            write::say(&cli::HINT_LINE.with(self.lang, &[("what", &help)]));
+        }
         let exit = Exit::of(&error.problem);
         self.object(&report::failure(&headline, error, exit));
         exit
@@ -168,15 +198,10 @@ impl Voice {
 
     /// A fault that is no job's: a file, an option.
     fn refuse(self, exit: Exit, what: &str) -> Exit {
-        eprintln!("{}", cli::error(self.lang, what, ""));
+        write::say(&cli::error(self.lang, what, ""));
         self.object(&json!({ "error": { "message": what, "exit_code": exit as u8 } }));
         exit
     }
-}
-
-/// Prints a line, and goes on quietly where nobody reads any more (`softbox … | head`).
-fn print_line(text: &str) {
-    drop(writeln!(io::stdout(), "{text}"));
 }
 
 #[cfg(test)]
@@ -208,5 +233,32 @@ mod tests {
         assert!(matches!(parse(words(&["softbox"])), Ok(Mode::Window(_))));
         assert!(matches!(parse(words(&["softbox", "devices", "--json"])), Ok(Mode::Command(Command::Devices(_)))));
         assert!(parse(words(&["softbox", "paint"])).is_err());
+        // Names of files need not be UTF-8.
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStringExt;
+            let mut odd = words(&["softbox", "generate", "--model"]);
+            odd.push(OsString::from_vec(b"caf\xff.safetensors".to_vec()));
+            assert!(matches!(parse(odd), Ok(Mode::Command(Command::Generate(_)))));
+        }
+    }
+
+    #[test]
+    fn wrong_usage_is_said_in_one_sentence_as_json() {
+        for (arguments, says) in [
+            (&["generate", "--model", "m", "--size", "8x8"][..], "--size"),
+            (&["generate", "--model", "m", "--count", "-1"], "--count"),
+            (&["generate", "--model", "m", "--steps", "-5"], "--steps"),
+            (&["generate", "--model", "m", "--cfg", "-5"], "7.5"),
+            (&["generate"], "--model"),
+        ] {
+            let arguments = std::iter::once("softbox").chain(arguments.iter().copied());
+            let error = Cli::try_parse_from(arguments).unwrap_err();
+            let object = usage_failure(&error);
+            let message = object["error"]["message"].as_str().unwrap();
+            assert!(message.contains(says) && !message.contains('\n'), "{message}");
+            assert!(!message.starts_with("error"), "{message}");
+            assert_eq!((object["error"]["exit_code"].as_u64(), error.exit_code()), (Some(2), 2));
+        }
     }
 }

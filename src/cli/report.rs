@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// What `generate` made.
 pub fn generated(outcome: &Outcome, request: &ShotRequest, setup: &Setup, latents: Option<&Path>) -> Value {
-    let files: Vec<Value> = outcome.shots.iter().map(|shot| json!(shot.file)).collect();
+    let files: Vec<Value> = outcome.shots.iter().map(|shot| shot.file.as_deref().map_or(Value::Null, path)).collect();
     let seeds: Vec<u64> = outcome.shots.iter().map(|shot| shot.request.seed).collect();
     let said: Vec<String> = outcome.notices.iter().map(|notice| notices::notice(Lang::En, notice)).collect();
     let mut object = json!({
@@ -19,7 +19,7 @@ pub fn generated(outcome: &Outcome, request: &ShotRequest, setup: &Setup, latent
         "seeds": seeds,
         "model": setup.model.name(),
         "noise": setup.model == ModelChoice::RandomSd15,
-        "vae": if let VaeChoice::Path(path) = &setup.vae { json!(path) } else { Value::Null },
+        "vae": if let VaeChoice::Path(file) = &setup.vae { path(file) } else { Value::Null },
         "device": outcome.device.as_ref().map(|status| status.name.clone()),
         "device_choice": outcome.device.as_ref().map(|status| device_name(status.choice)),
         "width": request.size.width(),
@@ -30,7 +30,7 @@ pub fn generated(outcome: &Outcome, request: &ShotRequest, setup: &Setup, latent
         "schedule": request.schedule.cli_name(),
         "rng": request.noise,
         "clip_skip": request.clip_skip,
-        "latents": latents,
+        "latents": latents.map(path),
         "start_seconds": rounded(outcome.start_seconds),
         "interrupted": outcome.interrupted,
         "notices": said,
@@ -112,6 +112,11 @@ pub fn passed_over(passed: &PassedOver) -> Value {
     json!({ "device": passed.device, "why": passed.why, "command": passed.command })
 }
 
+/// A path as text. JSON has no other, so what of it is not UTF-8 is shown as U+FFFD.
+pub fn path(path: &Path) -> Value {
+    json!(path.to_string_lossy())
+}
+
 pub fn bytes(amount: Option<Bytes>) -> Value {
     amount.map_or(Value::Null, |amount| json!(amount.0))
 }
@@ -164,6 +169,13 @@ mod tests {
     fn seeds_stay_whole_numbers_of_64_bits() {
         let text = json!({ "seeds": [u64::MAX] }).to_string();
         assert_eq!(text, r#"{"seeds":[18446744073709551615]}"#);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_path_that_is_not_utf8_is_told_as_far_as_it_is() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(path(Path::new(std::ffi::OsStr::from_bytes(b"caf\xff.png"))), json!("caf\u{fffd}.png"));
     }
 
     #[test]

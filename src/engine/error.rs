@@ -1,7 +1,7 @@
 //! Turns what the pipeline reports into the one error that a person sees: what happened, what was given, what to do next.
 
 use crate::base::problem::Phase;
-use crate::base::{Bytes, JobError, Problem};
+use crate::base::{Bytes, JobError, Precision, Problem};
 use crate::diffusion::DiffusionError;
 use crate::diffusion::weights::WeightError;
 use crate::memory::Refused;
@@ -29,11 +29,13 @@ pub struct Scene<'a> {
     pub device: &'a str,
     /// The checkpoint; empty for the random model.
     pub model: &'a Path,
+    /// The type that the run computes in.
+    pub precision: Precision,
 }
 
 /// What an error of the pipeline means for the job, in the phase it happened.
 pub fn from_diffusion(error: DiffusionError, scene: Scene) -> Ended {
-    let Scene { phase, device, model } = scene;
+    let Scene { phase, device, model, precision } = scene;
     let details = chain(&error);
     let problem = match &error {
         DiffusionError::Stopped => return Ended::Cancelled,
@@ -44,7 +46,11 @@ pub fn from_diffusion(error: DiffusionError, scene: Scene) -> Ended {
         DiffusionError::Device(text) if is_out_of_memory(text) => Problem::OutOfMemory { phase },
         DiffusionError::Device(_) => Problem::DeviceFault { device: device.to_owned() },
         DiffusionError::LatentNotFinite { step } => {
-            Problem::LatentNotFinite { step: u32::try_from(*step).unwrap_or(u32::MAX) }
+            let step = u32::try_from(*step).unwrap_or(u32::MAX);
+            match precision {
+                Precision::F32 => Problem::WeightsNotFinite { path: model.to_owned(), step },
+                _ => Problem::LatentNotFinite { step },
+            }
         }
         DiffusionError::PictureNotFinite => Problem::PictureNotFinite,
         DiffusionError::Sampler(error) => Problem::Request(error.to_string()),
@@ -64,7 +70,12 @@ pub fn from_refused(refused: Refused, scene: Scene) -> Ended {
 
 /// The kind of fault in a checkpoint's files.
 pub fn from_weights(error: &WeightError) -> Problem {
-    let damaged = |file: &Path| Problem::FileDamaged { path: file.to_owned(), what: error.to_string() };
+    // The sentence names the file by itself.
+    let what = |file: &Path| {
+        let text = error.to_string();
+        text.strip_prefix(&format!("{}: ", file.display())).map(ToOwned::to_owned).unwrap_or(text)
+    };
+    let damaged = |file: &Path| Problem::FileDamaged { path: file.to_owned(), what: what(file) };
     match error {
         WeightError::Io { file, .. } => Problem::FileUnreadable { path: file.clone() },
         WeightError::NotFound { path } => Problem::FileUnreadable { path: path.clone() },
@@ -74,6 +85,10 @@ pub fn from_weights(error: &WeightError) -> Problem {
         WeightError::Changed { file } => Problem::FileChanged { path: file.clone() },
         WeightError::Refused { path, family } => Problem::WrongKind { path: path.clone(), kind: family.to_string() },
         WeightError::Foreign { file, format } => Problem::WrongKind { path: file.clone(), kind: format.to_string() },
+        WeightError::NotVae { path, kind } => Problem::NotVae { path: path.clone(), kind: kind.clone() },
+        WeightError::OnlyPickle { folder, .. } => {
+            Problem::WrongKind { path: folder.clone(), kind: "folder with pickled weights only".to_owned() }
+        }
         WeightError::NoVae { path } => Problem::NoVae { path: path.clone() },
         WeightError::HeaderTooSmall { file, .. }
         | WeightError::HeaderTooLarge { file, .. }
@@ -92,15 +107,10 @@ pub fn from_weights(error: &WeightError) -> Problem {
         | WeightError::MissingTensors { file, .. }
         | WeightError::Config { file, .. }
         | WeightError::ConfigUnsupported { file, .. } => {
-            Problem::BadCheckpoint { path: file.clone(), what: error.to_string() }
+            Problem::BadCheckpoint { path: file.clone(), what: what(file) }
         }
-        WeightError::MissingPart { path, .. } => Problem::BadCheckpoint { path: path.clone(), what: error.to_string() },
-        WeightError::OnlyPickle { folder, .. } => {
-            Problem::BadCheckpoint { path: folder.clone(), what: error.to_string() }
-        }
-        WeightError::MissingShard { index, .. } => {
-            Problem::BadCheckpoint { path: index.clone(), what: error.to_string() }
-        }
+        WeightError::MissingPart { path, .. } => Problem::BadCheckpoint { path: path.clone(), what: what(path) },
+        WeightError::MissingShard { index, .. } => Problem::BadCheckpoint { path: index.clone(), what: what(index) },
         WeightError::PrecisionUndecided => Problem::Internal(error.to_string()),
     }
 }
@@ -128,9 +138,10 @@ fn chain(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Hint;
 
     fn scene(phase: Phase) -> Scene<'static> {
-        Scene { phase, device: "GPU", model: Path::new("/m.safetensors") }
+        Scene { phase, device: "GPU", model: Path::new("/m.safetensors"), precision: Precision::F16 }
     }
 
     #[test]
@@ -142,6 +153,27 @@ mod tests {
         let ended = from_diffusion(DiffusionError::Device("OutOfMemory".into()), scene(Phase::Decoding));
         let Ended::Failed(error) = ended else { panic!("not a failure") };
         assert_eq!(error.problem, Problem::OutOfMemory { phase: Phase::Decoding });
+    }
+
+    #[test]
+    fn full_precision_is_only_advised_to_whom_it_is_new() {
+        let broken = |precision| match from_diffusion(
+            DiffusionError::LatentNotFinite { step: 3 },
+            Scene { precision, ..scene(Phase::Loading) },
+        ) {
+            Ended::Failed(error) => error.hints,
+            Ended::Cancelled => panic!("not a failure"),
+        };
+        assert_eq!(broken(Precision::F16), [Hint::UseF32]);
+        assert!(!broken(Precision::F32).contains(&Hint::UseF32) && !broken(Precision::F32).is_empty());
+    }
+
+    #[test]
+    fn a_file_is_named_once() {
+        let file = Path::new("/models/m.safetensors").to_owned();
+        let error = WeightError::NoTensor { file, tensor: "x".to_owned() };
+        let Problem::BadCheckpoint { what, .. } = from_weights(&error) else { panic!("{error}") };
+        assert_eq!(what, "no tensor x");
     }
 
     #[test]

@@ -20,6 +20,9 @@ const JPEG_QUALITY: u8 = 95;
 /// in UTF-16 units.
 const JPEG_UNITS: usize = (65_535 - 2 - 6 - EXIF_HEAD - UNICODE.len()) / 2;
 
+/// The longest text that is unpacked: few bytes of a picture can stand for gigabytes of text.
+const LONGEST_TEXT: usize = 4 << 20;
+
 /// EXIF's names for what is written here: its own directory, the comment, the type of bytes without a type.
 const EXIF_IFD: u16 = 0x8769;
 const USER_COMMENT: u16 = 0x9286;
@@ -137,6 +140,10 @@ fn exif(text: &str) -> Vec<u8> {
 
 /// The `parameters` text of a picture, told by content, whatever the file's ending. `None` if it carries none.
 pub fn read_parameters(path: &Path) -> Result<Option<String>, ReadError> {
+    // A pipe would keep its reader waiting for ever.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(ReadError::NotAPicture);
+    }
     let mut file = BufReader::new(File::open(path)?);
     let start = file.fill_buf()?;
     let is_png = start.starts_with(b"\x89PNG\r\n\x1a\n");
@@ -160,11 +167,21 @@ fn from_png<R: BufRead + Seek>(file: R) -> Result<Option<String>, ReadError> {
 }
 
 fn png_text(info: &png::Info) -> Option<String> {
-    let wide = info.utf8_text.iter().filter(|chunk| chunk.keyword == KEYWORD).find_map(|chunk| chunk.get_text().ok());
+    let unpacked_wide = |chunk: &png::text_metadata::ITXtChunk| {
+        let mut chunk = chunk.clone();
+        chunk.decompress_text_with_limit(LONGEST_TEXT).ok()?;
+        chunk.get_text().ok()
+    };
+    let unpacked_latin = |chunk: &png::text_metadata::ZTXtChunk| {
+        let mut chunk = chunk.clone();
+        chunk.decompress_text_with_limit(LONGEST_TEXT).ok()?;
+        chunk.get_text().ok()
+    };
+    let wide = info.utf8_text.iter().filter(|chunk| chunk.keyword == KEYWORD).find_map(unpacked_wide);
     let latin = || {
         let plain = info.uncompressed_latin1_text.iter().find(|chunk| chunk.keyword == KEYWORD);
         let packed = || info.compressed_latin1_text.iter().find(|chunk| chunk.keyword == KEYWORD);
-        plain.map(|chunk| chunk.text.clone()).or_else(|| packed().and_then(|chunk| chunk.get_text().ok()))
+        plain.map(|chunk| chunk.text.clone()).or_else(|| packed().and_then(unpacked_latin))
     };
     wide.or_else(latin)
 }

@@ -17,6 +17,7 @@ pub mod protocol;
 mod run_job;
 pub mod save;
 mod steering;
+pub mod targets;
 mod worker;
 
 pub use error::from_weights as problem_of_weights;

@@ -80,6 +80,8 @@ pub fn safe(text: &str) -> String {
     let replace = |c: char| match c {
         '#' | '<' | '>' | ':' | '"' | '/' | '\\' | '|' | '?' | '*' => '_',
         c if c.is_control() => '_',
+        // Marks that turn the direction of what follows: a name would read as another one.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '_',
         c => c,
     };
     let replaced: String = text.chars().map(replace).collect();

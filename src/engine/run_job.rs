@@ -37,14 +37,14 @@ pub fn run(worker: &mut Worker, job: &Job, steering: &Steering) -> Result<Summar
         ModelChoice::Path(path) => path.as_path(),
         ModelChoice::RandomSd15 => Path::new(""),
     };
-    let scene = || Scene { phase: steering.phase(), device: &status.name, model: path };
-    let failed = |error: DiffusionError| from_diffusion(error, scene());
-
-    // What the model is, and whether this job can be done with it at all, before the first weight moves.
     let precision = match job.setup.precision {
         Precision::Auto => status.precision,
         chosen => chosen,
     };
+    let scene = || Scene { phase: steering.phase(), device: &status.name, model: path, precision };
+    let failed = |error: DiffusionError| from_diffusion(error, scene());
+
+    // What the model is, and whether this job can be done with it at all, before the first weight moves.
     for notice in worker.use_model(&job.setup, precision).map_err(failed)? {
         link.tell(Event::Notice(Some(job.id), notice));
     }
@@ -56,6 +56,11 @@ pub fn run(worker: &mut Worker, job: &Job, steering: &Steering) -> Result<Summar
     })?;
     let shape =
         model.latent_shape(request.size).map_err(|problem| Ended::failed(problem, path.display().to_string()))?;
+    let layers = model.text_layers();
+    if request.clip_skip as usize > layers {
+        let what = format!("clip skip {}: this checkpoint's text encoder has {layers} layers", request.clip_skip);
+        return Err(Ended::failed(Problem::Request(what), path.display().to_string()));
+    }
     let plan = Plan::new(request.sampler, request.schedule, request.steps as usize, &schedule);
     let plan = plan.map_err(|error| failed(error.into()))?;
     let before_run = worker.memory.before_run(request, precision);
@@ -167,6 +172,10 @@ impl Making<'_> {
         let Denoised { latent, stopped_at } = self.denoise(worker, prompts, &request, index)?;
         let image = self.decode(worker, &latent)?;
         let seconds = self.seconds_since(picture_clock);
+        if let Some([red, green, blue]) = image.only_colour() {
+            let notice = Notice::OneColour { black: red.max(green).max(blue) == 0 };
+            worker.link.tell(Event::Notice(Some(self.job.id), notice));
+        }
 
         self.steering.enter(Phase::Saving);
         let clock = self.clock();
@@ -353,7 +362,7 @@ impl Making<'_> {
     }
 
     fn scene(&self) -> Scene<'_> {
-        Scene { phase: self.steering.phase(), device: self.device, model: self.model }
+        Scene { phase: self.steering.phase(), device: self.device, model: self.model, precision: self.precision }
     }
 
     /// A moment on a clock that stands still while the job is paused.

@@ -6,6 +6,7 @@
 use super::metadata::{self, EncodeError};
 use super::names::{self, NameParts};
 use super::protocol::Setup;
+use super::targets::{self, Content};
 use crate::base::parameters::{self, PictureFacts};
 use crate::base::{ImageFormat, OutputPlan, RgbImage, ShotRequest, VaeChoice};
 use safetensors::tensor::{Dtype, TensorView};
@@ -26,6 +27,15 @@ pub enum SaveError {
     Full { folder: PathBuf },
     #[error("{} cannot be written to", folder.display())]
     ReadOnly { folder: PathBuf },
+    /// Something that is no folder stands where a folder is needed.
+    #[error("{} is a file, not a folder", path.display())]
+    NotAFolder { path: PathBuf },
+    /// A folder, a device, a pipe: nothing that a file may take the place of.
+    #[error("{} is there and is no file", path.display())]
+    NotAFile { path: PathBuf },
+    /// A file of another kind than what is to be written, such as the checkpoint itself.
+    #[error("{} is another kind of file, and is not replaced", path.display())]
+    OtherKind { path: PathBuf },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("the picture could not be encoded: {0}")]
@@ -35,9 +45,13 @@ pub enum SaveError {
 }
 
 impl SaveError {
-    fn new(path: &Path, source: io::Error) -> Self {
+    pub(super) fn new(path: &Path, source: io::Error) -> Self {
         let folder = path.parent().unwrap_or(path).to_path_buf();
         match source.kind() {
+            // Making a folder says "exists" and "not a directory" of a file that stands in its way.
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+                SaveError::NotAFolder { path: targets::file_in_the_way(&folder).unwrap_or(folder) }
+            }
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => SaveError::Full { folder },
             ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => SaveError::ReadOnly { folder },
             // The temporary name means nothing to a person.
@@ -109,7 +123,7 @@ pub fn write(
             let file = file_of(file, parts.index);
             let format = format_of(&file).unwrap_or_default();
             let bytes = metadata::encode(image, parameters, format)?;
-            write_over(&file, &bytes).map(|()| Some(file))
+            write_over(&file, &bytes, Content::Picture).map(|()| Some(file))
         }
     }
 }
@@ -125,7 +139,7 @@ pub fn format_of(file: &Path) -> Option<ImageFormat> {
 }
 
 /// The file of picture `index` of a job that was told one file: `-2`, `-3` and so on before the ending from the second.
-fn file_of(file: &Path, index: u32) -> PathBuf {
+pub(super) fn file_of(file: &Path, index: u32) -> PathBuf {
     if index == 0 {
         return file.to_path_buf();
     }
@@ -140,7 +154,8 @@ fn file_of(file: &Path, index: u32) -> PathBuf {
 
 /// Final latents as one safetensors file with the tensor `latents`, f32 [n, c, h, w].
 ///
-/// `each` holds `shape[0] × shape[1] × shape[2]` values per picture. An existing file is replaced.
+/// `each` holds `shape[0] × shape[1] × shape[2]` values per picture. An existing file of latents is replaced, any other is
+/// left alone.
 pub fn save_latents(path: &Path, each: &[Vec<f32>], shape: [usize; 3]) -> Result<(), SaveError> {
     let size: usize = shape.iter().product();
     if let Some(wrong) = each.iter().find(|values| values.len() != size) {
@@ -151,7 +166,7 @@ pub fn save_latents(path: &Path, each: &[Vec<f32>], shape: [usize; 3]) -> Result
     let io = |error: safetensors::SafeTensorError| SaveError::new(path, io::Error::other(error.to_string()));
     let view = TensorView::new(Dtype::F32, whole, &bytes).map_err(io)?;
     let file = safetensors::serialize([("latents", view)], None).map_err(io)?;
-    write_over(path, &file)
+    write_over(path, &file, Content::Latents)
 }
 
 /// Writes under the first free one of `name.ending`, `name-2.ending` …, whoever else writes there at the same time.
@@ -184,9 +199,10 @@ fn claim(temporary: &Path, file: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes under exactly this name, in place of what was there.
-fn write_over(file: &Path, bytes: &[u8]) -> Result<(), SaveError> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+/// Writes under exactly this name, in place of what was there, if that is of the same kind.
+fn write_over(file: &Path, bytes: &[u8], content: Content) -> Result<(), SaveError> {
+    targets::may_replace(file, content)?;
+    let folder = targets::folder_of(file);
     let temporary = Temporary::write(folder, bytes)?;
     fs::rename(&temporary.0, file).map_err(|error| SaveError::new(file, error))?;
     flush_folder(folder);
@@ -194,10 +210,10 @@ fn write_over(file: &Path, bytes: &[u8]) -> Result<(), SaveError> {
 }
 
 /// A finished file under a name that nobody looks for. Removed when dropped, unless it was renamed.
-struct Temporary(PathBuf);
+pub(super) struct Temporary(PathBuf);
 
 impl Temporary {
-    fn write(folder: &Path, bytes: &[u8]) -> Result<Self, SaveError> {
+    pub(super) fn write(folder: &Path, bytes: &[u8]) -> Result<Self, SaveError> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".softbox-{}-{number}.tmp", std::process::id()));

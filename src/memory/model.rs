@@ -40,6 +40,14 @@ impl Model {
             Some(files) => Tokenizer::from_folder(&files.folder)?,
             None => Tokenizer::clip(),
         };
+        let (words, rows) = (tokenizer.vocabulary_size(), checkpoint.text_encoder().config.vocab_size);
+        if words > rows {
+            let what = match checkpoint.tokenizer() {
+                Some(_) => format!("its vocabulary has {words} words, the text encoder knows {rows}"),
+                None => format!("it is missing, and the text encoder's vocabulary ({rows}) is not CLIP's ({words})"),
+            };
+            return Err(DiffusionError::Unsupported { part: "tokenizer", what });
+        }
         let mut scheduler = checkpoint.scheduler().clone();
         match key.v_prediction {
             Some(true) => scheduler.prediction = PredictionType::V,
@@ -47,6 +55,11 @@ impl Model {
             None => {}
         }
         Ok(Model { key, checkpoint, tokenizer, scheduler })
+    }
+
+    /// Layers of the text encoder: as far as clip skip can go.
+    pub fn text_layers(&self) -> usize {
+        self.checkpoint.text_encoder().config.layers
     }
 
     pub fn key(&self) -> &ModelKey {

@@ -17,7 +17,11 @@
 
 use super::MemoryError;
 use crate::base::Bytes;
+use std::io::Read;
 use std::path::Path;
+
+/// The longest script that is read: a device that never ends is none.
+const LONGEST: u64 = 1 << 20;
 
 /// What a script says of the card at a moment. `None` is not readable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,9 +55,18 @@ impl Script {
     /// # Errors
     /// The file cannot be read, is not text, or a line does not hold.
     pub fn read(path: &Path) -> Result<Self, MemoryError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| MemoryError::ScriptUnreadable { path: path.to_owned(), why: error.to_string() })?;
-        Self::parse(&text).map_err(|(line, what)| MemoryError::ScriptLine { path: path.to_owned(), line, what })
+        let unreadable = |why: String| MemoryError::ScriptUnreadable { path: path.to_owned(), why };
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
+        if text.len() as u64 > LONGEST {
+            return Err(unreadable(format!("it is longer than {}", Bytes(LONGEST))));
+        }
+        Self::parse(text.trim_start_matches('\u{feff}')).map_err(|(line, what)| MemoryError::ScriptLine {
+            path: path.to_owned(),
+            line,
+            what,
+        })
     }
 
     /// # Errors

@@ -3,9 +3,10 @@
 use super::draft::Draft;
 use super::history::PromptPair;
 use crate::base::choice::MemoryLimits;
-use crate::base::{Lang, ModelChoice};
+use crate::base::{Lang, ModelChoice, VaeChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// The window's colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,10 +103,20 @@ impl Preferences {
         kept
     }
 
-    /// As JSON, for a person to look at too.
+    /// As JSON, for a person to look at too. JSON is text, and a file's name need not be: one that is not is forgotten,
+    /// rather than everything else with it.
     pub fn write(&self) -> String {
-        // Plain data with string keys: writing it cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default()
+        let is_text = |path: &Path| path.to_str().is_some();
+        let lasts = |model: &ModelChoice| !matches!(model, ModelChoice::Path(path) if !is_text(path));
+        let mut kept = self.clone();
+        kept.draft.model = kept.draft.model.filter(lasts);
+        kept.recent_models.retain(lasts);
+        if matches!(&kept.draft.vae, VaeChoice::Path(path) if !is_text(path)) {
+            kept.draft.vae = VaeChoice::Automatic;
+        }
+        kept.draft.folder = kept.draft.folder.filter(|path| is_text(path));
+        // Plain data with string keys and paths that are text: writing it cannot fail.
+        serde_json::to_string_pretty(&kept).unwrap_or_default()
     }
 }
 
@@ -127,7 +138,7 @@ fn leaves(whole: &Value, given: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Size, VaeChoice};
+    use crate::base::Size;
     use crate::studio::SeedChoice;
 
     fn other() -> Preferences {
@@ -149,6 +160,20 @@ mod tests {
         for kept in [Preferences::default(), other()] {
             assert_eq!(Preferences::read(&kept.write()), kept);
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_name_that_is_not_text_costs_only_itself() {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = || std::path::PathBuf::from(std::ffi::OsStr::from_bytes(b"/m/caf\xff"));
+        let mut kept = other();
+        kept.draft.model = Some(ModelChoice::Path(odd()));
+        kept.draft.vae = VaeChoice::Path(odd());
+        kept.recent_models.push(ModelChoice::Path(odd()));
+        let read = Preferences::read(&kept.write());
+        let draft = Draft { model: None, vae: VaeChoice::Automatic, ..other().draft };
+        assert_eq!(read, Preferences { draft, ..other() });
     }
 
     #[test]

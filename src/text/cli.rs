@@ -3,11 +3,14 @@
 use super::figures::{pictures, took};
 use super::{Lang, phrases};
 use crate::base::Bytes;
+use crate::base::Hint;
 use std::path::Path;
 
 phrases! {
     ERROR: "Error: {what}", "错误：{what}";
     NOTE: "Note: {what}", "提示：{what}";
+    HINT_LINE: "What helps: {what}", "解决办法：{what}";
+    HELP_INSTALL: "this command: {command}", "运行此命令：{command}";
     DETAILS_LINE: "Details: {what}", "详细信息：{what}";
     USING_DEVICE: "Device: {device}, {precision}", "设备：{device}，{precision}";
     CLI_SAVED: "Saved {file}", "已保存 {file}";
@@ -16,9 +19,30 @@ phrases! {
     CLI_DONE_NO_PEAK: "{pictures} in {time}", "{pictures}，用时 {time}";
     INTERRUPTED: "Interrupted. Finished pictures are kept.", "已中断。已完成的图片均已保留。";
     INTERRUPTING: "Stopping after this step. Press Ctrl+C again to stop at once.", "本步结束后停止。再按一次 Ctrl+C 立即停止。";
-    CANNOT_WRITE: "{file} cannot be written: {why}", "无法写入 {file}：{why}";
     CANNOT_READ: "{file} cannot be read: {why}", "无法读取 {file}：{why}";
-    NO_WINDOW: "The window cannot open: {why}. The command line works without one; see softbox --help.", "无法打开窗口：{why}。命令行无需窗口即可使用，请参阅 softbox --help。";
+    NO_DISPLAY: "The window cannot open: there is no display (neither DISPLAY nor WAYLAND_DISPLAY is set). The command line works without one; see softbox --help.", "无法打开窗口：没有显示器（DISPLAY 和 WAYLAND_DISPLAY 均未设置）。命令行无需窗口即可使用，请参阅 softbox --help。";
+    NO_WINDOW: "The window cannot open: the display does not answer, or cannot draw it. The command line works without one; see softbox --help.", "无法打开窗口：显示器没有响应或无法绘制。命令行无需窗口即可使用，请参阅 softbox --help。";
+
+    // Where things are written to.
+    TARGET_FULL: "The disk of {path} is full.", "{path} 所在的磁盘已满。";
+    TARGET_READ_ONLY: "{path} cannot be written to.", "{path} 不可写入。";
+    TARGET_NO_FOLDER: "{path} is a file, not a folder.", "{path} 是文件，不是文件夹。";
+    TARGET_NO_FILE: "{path} is there already and is no file.", "{path} 已存在，且不是文件。";
+    TARGET_OTHER_KIND: "{path} is another kind of file and is not replaced.", "{path} 是其他类型的文件，不会被覆盖。";
+    TARGET_ELSE: "{path} cannot be written: {why}.", "无法写入 {path}：{why}。";
+    CHOOSE_ANOTHER: "{reason} Choose another place with {option}.", "{reason}请用 {option} 指定其他位置。";
+    SAVED_ELSEWHERE: "{why}. It is in {file} instead.", "{why}。已改存为 {file}。";
+    NOT_SAVED_ANYWHERE: "The picture could not be saved: {why}.", "图片无法保存：{why}。";
+    OUT_CONTRADICTS: "--out {path} and --output-format {format} contradict each other.", "--out {path} 与 --output-format {format} 互相矛盾。";
+    OUT_ENDING: "--out {path}: a picture's file ends in .png, .jpg or .webp, a folder in /.", "--out {path}：图片文件须以 .png、.jpg 或 .webp 结尾，文件夹须以 / 结尾。";
+
+    // What helps, in options.
+    HELP_VAE: "choose a VAE with --vae FILE", "用 --vae FILE 指定 VAE";
+    HELP_SIZE: "a smaller picture, such as --size {size}", "缩小图片，例如 --size {size}";
+    HELP_DEVICE: "--device {device}; softbox devices lists them", "使用 --device {device}；softbox devices 可列出全部设备";
+    HELP_F32: "full precision, with --dtype f32", "用 --dtype f32 改为全精度";
+    HELP_MEMORY: "a smaller --size, a higher --memory-budget, or closing other programs that use the card", "减小 --size、提高 --memory-budget，或关闭其他占用显卡的程序";
+    HELP_DOWNLOAD: "downloading the file again", "重新下载该文件";
 
     // devices
     DEVICE_USABLE: "{device}: usable", "{device}：可用";
@@ -28,7 +52,12 @@ phrases! {
     DEVICE_TAKEN: "Automatic takes {device}", "自动选择会使用 {device}";
 
     // inspect
+    FILE_TENSOR: "{count} tensor, {size}", "{count} 个张量，共 {size}";
     FILE_TENSORS: "{count} tensors, {size}", "{count} 个张量，共 {size}";
+    TENSORS_MISSING: "missing", "缺失";
+    TENSORS_MISSHAPEN: "wrong shape", "形状不符";
+    AND_MORE: "{what}: {count} more", "{what}：另有 {count} 个";
+    CLI_NO_TEXT_ENCODER: "Has no text encoder, so no pictures can be made with it", "不含文本编码器，因此无法用它生成图片";
     HAS_VAE: "Has its own VAE", "自带 VAE";
     CLI_NO_VAE: "Has no VAE: choose one with --vae", "不含 VAE：请用 --vae 指定";
     NO_SETTINGS_IN: "{file} holds no settings", "{file} 不含生成参数";
@@ -46,6 +75,29 @@ pub fn error(lang: Lang, what: &str, details: &str) -> String {
         said.push_str(&DETAILS_LINE.with(lang, &[("what", &details.trim())]));
     }
     said
+}
+
+/// A next step in the command line's own terms; `None` for one that is a click in the window.
+pub fn help(lang: Lang, hint: &Hint) -> Option<String> {
+    match hint {
+        Hint::ChooseVae => Some(HELP_VAE.get(lang).to_owned()),
+        Hint::UseSize(size) => {
+            let size = format!("{}x{}", size.width(), size.height());
+            Some(HELP_SIZE.with(lang, &[("size", &size)]))
+        }
+        Hint::UseDevice(_) => Some(HELP_DEVICE.with(lang, &[("device", &"auto")])),
+        Hint::UseF32 => Some(HELP_F32.get(lang).to_owned()),
+        Hint::CleanMemory => Some(HELP_MEMORY.get(lang).to_owned()),
+        Hint::CheckDownload => Some(HELP_DOWNLOAD.get(lang).to_owned()),
+        Hint::Install(command) => Some(HELP_INSTALL.with(lang, &[("command", command)])),
+        Hint::OpenModel | Hint::ChooseFolder | Hint::TryAgain | Hint::SaveAs => None,
+    }
+}
+
+/// "1 tensor, 3.4 MiB"
+pub fn tensors(lang: Lang, count: usize, size: Bytes) -> String {
+    let phrase = if count == 1 { FILE_TENSOR } else { FILE_TENSORS };
+    phrase.with(lang, &[("count", &count), ("size", &size)])
 }
 
 /// "2 pictures in 12.4 s, at most 3.1 GiB of memory"
@@ -70,6 +122,15 @@ mod tests {
     fn an_error_says_what_and_then_the_details() {
         assert_eq!(error(Lang::En, "No checkpoint.", ""), "Error: No checkpoint.");
         assert_eq!(error(Lang::Zh, "没有模型。", "x.safetensors"), "错误：没有模型。\n详细信息：x.safetensors");
+    }
+
+    #[test]
+    fn what_helps_is_said_in_options() {
+        let size = crate::base::Size::nearest(512, 768);
+        assert_eq!(help(Lang::En, &Hint::UseSize(size)).unwrap(), "a smaller picture, such as --size 512x768");
+        assert!(help(Lang::Zh, &Hint::ChooseVae).unwrap().contains("--vae"));
+        assert_eq!(help(Lang::En, &Hint::SaveAs), None);
+        assert_eq!(tensors(Lang::En, 1, Bytes(4)), "1 tensor, 4 B");
     }
 
     #[test]

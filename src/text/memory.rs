@@ -55,8 +55,11 @@ phrases! {
     PAUSED_AT_STEP: "Paused at step {step}.", "已在第 {step} 步暂停。";
     PAUSED_LOW: "Paused at step {step}: the card is {used} % full.", "已在第 {step} 步暂停：显存已用 {used}%。";
     PAUSED_LOW_EARLY: "Paused before the first step: the card is {used} % full.", "已在第一步之前暂停：显存已用 {used}%。";
+    PAUSED_NEED: "Paused at step {step}: what comes next does not fit into the free memory.", "已在第 {step} 步暂停：空闲显存放不下下一阶段。";
+    PAUSED_NEED_EARLY: "Paused before the first step: what comes next does not fit into the free memory.", "已在第一步之前暂停：空闲显存放不下下一阶段。";
     OTHER_HOLDS: "Another program holds {others}.", "另一程序占用 {others}。";
     GOES_ON: "It goes on by itself when use falls well below {limit} %.", "用量明显低于 {limit}% 后会自动继续。";
+    GOES_ON_WITH_ROOM: "It goes on by itself when there is room.", "空间足够后会自动继续。";
     LATENT_STAYS: "The weights left the card; the picture so far is kept.", "权重已移出显存，当前画面已保留。";
 
     // Clean-ups.
@@ -106,17 +109,28 @@ pub fn paused_by_hand(lang: Lang, step: Option<u32>) -> String {
     }
 }
 
-/// Why a job waits for memory: the card's use as a share of 1, and what other programs hold, where that is known.
-pub fn paused_low_memory(lang: Lang, step: u32, used: f64, others: Option<Bytes>) -> String {
-    let used = percent(used);
-    let mut said = match step {
-        0 => PAUSED_LOW_EARLY.with(lang, &[("used", &used)]),
-        _ => PAUSED_LOW.with(lang, &[("step", &step), ("used", &used)]),
+/// Why a job waits for memory: the card's use and the limit as shares of 1, and what other programs hold, where that is
+/// known. Below the limit it waits for what the next phase needs.
+pub fn paused_low_memory(lang: Lang, step: u32, used: f64, limit: f64, others: Option<Bytes>) -> String {
+    let share = percent(used);
+    let mut said = match (used < limit, step) {
+        (false, 0) => PAUSED_LOW_EARLY.with(lang, &[("used", &share)]),
+        (false, _) => PAUSED_LOW.with(lang, &[("step", &step), ("used", &share)]),
+        (true, 0) => PAUSED_NEED_EARLY.get(lang).to_owned(),
+        (true, _) => PAUSED_NEED.with(lang, &[("step", &step)]),
     };
     if let Some(others) = others.filter(|others| *others > Bytes::ZERO) {
         append(lang, &mut said, &OTHER_HOLDS.with(lang, &[("others", &others)]));
     }
     said
+}
+
+/// What ends such a pause by itself.
+pub fn goes_on(lang: Lang, used: f64, limit: f64) -> String {
+    if used < limit {
+        return GOES_ON_WITH_ROOM.get(lang).to_owned();
+    }
+    GOES_ON.with(lang, &[("limit", &percent(limit))])
 }
 
 /// "Freed 1.4 GiB. 2.1 GiB stays in use by the model."
@@ -196,14 +210,20 @@ mod tests {
     #[test]
     fn pauses_say_why_in_figures() {
         assert_eq!(
-            paused_low_memory(Lang::En, 12, 0.93, Some(gib(5.1))),
+            paused_low_memory(Lang::En, 12, 0.93, 0.9, Some(gib(5.1))),
             "Paused at step 12: the card is 93 % full. Another program holds 5.1 GiB."
         );
         assert_eq!(
-            paused_low_memory(Lang::Zh, 12, 0.93, Some(gib(5.1))),
+            paused_low_memory(Lang::Zh, 12, 0.93, 0.9, Some(gib(5.1))),
             "已在第 12 步暂停：显存已用 93%。另一程序占用 5.1 GiB。"
         );
-        assert_eq!(paused_low_memory(Lang::En, 0, 0.91, None), "Paused before the first step: the card is 91 % full.");
+        assert_eq!(
+            paused_low_memory(Lang::En, 0, 0.91, 0.9, None),
+            "Paused before the first step: the card is 91 % full."
+        );
+        assert!(!paused_low_memory(Lang::En, 0, 0.0, 0.9, None).contains('%'), "the share is not why it waits");
+        assert_eq!(goes_on(Lang::En, 0.2, 0.9), "It goes on by itself when there is room.");
+        assert!(goes_on(Lang::En, 0.93, 0.9).contains("90 %"));
         assert_eq!(paused_by_hand(Lang::En, Some(4)), "Paused at step 4.");
     }
 

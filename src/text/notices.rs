@@ -17,6 +17,8 @@ phrases! {
     VAE_TAKEN: "The checkpoint has no VAE; {file} is used.", "模型不含 VAE，已使用 {file}。";
     V_PREDICTION: "This checkpoint predicts v; it is sampled so.", "此模型为 v 预测模型，已按此采样。";
     DECODED_AGAIN: "The picture was decoded again in {precision}, since the first try held invalid values.", "首次解码出现无效数值，已改用 {precision} 重新解码。";
+    ALL_BLACK: "The picture is black all over: the checkpoint or its VAE is probably damaged or does not fit.", "图片全黑：模型或其 VAE 可能已损坏或不匹配。";
+    ONE_COLOUR: "The picture is one colour all over: the checkpoint or its VAE is probably damaged or does not fit.", "图片只有一种颜色：模型或其 VAE 可能已损坏或不匹配。";
     NOISE_MODEL: "These are random weights: pictures are noise.", "当前为随机权重，图片只是噪点。";
     BETTER_DEVICE: "{device} is not used: {why}", "未使用 {device}：{why}";
     BETTER_DEVICE_COMMAND: "{device} is not used: {why}. This command helps: {command}", "未使用 {device}：{why}。可运行此命令解决：{command}";
@@ -51,6 +53,8 @@ pub fn notice(lang: Lang, notice: &Notice) -> String {
         Notice::VaeTaken(path) => VAE_TAKEN.with(lang, &[("file", &file_name(path))]),
         Notice::VPrediction => V_PREDICTION.get(lang).to_owned(),
         Notice::DecodedAgain(precision) => DECODED_AGAIN.with(lang, &[("precision", precision)]),
+        Notice::OneColour { black: true } => ALL_BLACK.get(lang).to_owned(),
+        Notice::OneColour { black: false } => ONE_COLOUR.get(lang).to_owned(),
         Notice::NoiseModel => NOISE_MODEL.get(lang).to_owned(),
         Notice::BetterDevice { device, why, command } => better_device(lang, device, why, command.as_deref()),
         Notice::DeviceReplaced { lost, now } => DEVICE_REPLACED.with(lang, &[("lost", lost), ("now", now)]),
@@ -112,6 +116,8 @@ mod tests {
             Notice::OverLimit { used: 0.934, limit: 0.9 },
             Notice::GaugeUnknown(text()),
             Notice::NotSaved { why: text() },
+            Notice::OneColour { black: true },
+            Notice::OneColour { black: false },
         ];
         for lang in Lang::ALL {
             let said: HashSet<_> = all.iter().map(|one| notice(lang, one)).collect();

@@ -17,21 +17,30 @@ phrases! {
     FILE_DAMAGED: "{file} is damaged or is no safetensors file: {what}", "{file} 已损坏，或不是 safetensors 文件：{what}";
     FILE_INCOMPLETE: "{file} is an unfinished download: {have} of {need} are there.", "{file} 没有下载完整：{need} 中只有 {have}。";
     FILE_CHANGED: "{file} was changed while it was in use.", "{file} 在使用过程中被更改。";
-    WRONG_KIND: "This is {article} {kind}. Softbox makes pictures with Stable Diffusion 1.5.", "这是{article}{kind}。Softbox 使用 Stable Diffusion 1.5。";
+    WRONG_KIND: "{file} is {article} {kind}. {advice}", "{file} 是{article}{kind}。{advice}";
+    NOT_VAE: "{file} is {article} {kind}, not a VAE. {advice}", "{file} 是{article}{kind}，不是 VAE。{advice}";
+    ADVICE_KIND: "Softbox makes pictures with Stable Diffusion 1.5.", "Softbox 使用 Stable Diffusion 1.5。";
+    ADVICE_VAE: "Choose a VAE of Stable Diffusion 1.5.", "请选择 Stable Diffusion 1.5 的 VAE。";
+    ADVICE_LFS: "Fetch the file itself with “git lfs pull”, or download it in a browser.", "请用“git lfs pull”获取真正的文件，或重新下载。";
+    ADVICE_PAGE: "A page was saved in place of the file: download it again, logged in where that is needed.", "保存下来的是网页而不是模型文件：请重新下载，必要时先登录。";
+    ADVICE_PICKLE: "Softbox reads safetensors only: look for that variant of it.", "Softbox 只读取 safetensors 格式：请下载该格式的版本。";
+    ADVICE_UNPACK: "Unpack it first.", "请先解压。";
     NO_VAE: "{file} has no VAE. Choose one to decode its pictures.", "{file} 不含 VAE。请选择一个用于解码图片。";
     BAD_CHECKPOINT: "{file} does not fit together: {what}", "{file} 内容不完整或不匹配：{what}";
+    WEIGHTS_NOT_FINITE: "The picture broke at step {step}, in full precision: {file} is probably damaged. Download it again, or try another checkpoint.", "已使用全精度，但第 {step} 步仍出现无效数值：{file} 可能已损坏。请重新下载，或换一个模型。";
     NO_MODEL: "No checkpoint is chosen. Open one first.", "尚未选择模型。请先打开一个。";
     DEVICE_UNAVAILABLE: "{device} cannot be used: {why}", "无法使用 {device}：{why}";
     DEVICE_LOST: "{device} stopped answering. The next job opens it again.", "{device} 停止响应。下个任务会重新打开它。";
     DEVICE_FAULT: "{device} failed during this job. What it held is freed, and the next job can run.", "{device} 在本次任务中出错。占用的显存已释放，可以继续下一个任务。";
     DOES_NOT_FIT: "This does not fit: it needs {need}, and only {have} are free below the limit of {limit}.", "放不下：需要 {need}，而 {limit} 上限内只剩 {have}。";
+    DOES_NOT_FIT_BUT: "This does not fit: it needs {need}, and only {have} are free below the limit of {limit}. {size} would fit.", "放不下：需要 {need}，而 {limit} 上限内只剩 {have}。{size} 可以放下。";
     OUT_OF_MEMORY_LOADING: "Not enough memory to load the checkpoint.", "显存不足，无法加载模型。";
     OUT_OF_MEMORY_ENCODING: "Not enough memory to encode the prompt.", "显存不足，无法编码提示词。";
     OUT_OF_MEMORY_STEP: "Not enough memory for step {step} at this size.", "显存不足，无法以此尺寸计算第 {step} 步。";
     OUT_OF_MEMORY_DECODING: "Not enough memory to decode at this size. The latent is kept.", "显存不足，无法以此尺寸解码。潜变量已保留。";
     OUT_OF_MEMORY_SAVING: "Not enough memory to save the picture.", "内存不足，无法保存图片。";
     LATENT_NOT_FINITE: "The picture broke at step {step}: it holds values that are no numbers. Full precision (f32) often helps.", "第 {step} 步出现无效数值，图片损坏。改用 f32 精度通常可以解决。";
-    PICTURE_NOT_FINITE: "The picture could not be decoded to valid colours. Full precision (f32) often helps.", "图片解码后出现无效颜色。改用 f32 精度通常可以解决。";
+    PICTURE_NOT_FINITE: "The picture could not be decoded to valid colours, in full precision either. The VAE is probably damaged: try another.", "即使用全精度，图片解码后仍出现无效颜色。VAE 可能已损坏，请换一个。";
     PROBLEM_NOT_SAVED: "The picture could not be saved to {folder}. It stays on screen until you save it elsewhere.", "图片无法保存到 {folder}。它会留在屏幕上，请另存到其他位置。";
     INTERNAL: "Something went wrong inside Softbox: {what}", "Softbox 内部出错：{what}";
     ENGINE_GONE: "The part of Softbox that makes pictures has stopped. Save what you want to keep, then start Softbox again.", "Softbox 的生成部分已停止。请先保存需要的图片，然后重新启动 Softbox。";
@@ -70,6 +79,11 @@ phrases! {
     KIND_PICTURE: "picture", "图片文件";
     KIND_PACKED: "packed archive", "压缩包";
 
+    // Parts of a checkpoint.
+    PART_VAE_DECODER: "VAE decoder", "VAE 解码器";
+    PART_VAE_ENCODER: "VAE encoder", "VAE 编码器";
+    PART_SAFETY_CHECKER: "safety checker", "安全检查器";
+
     // Buttons.
     HINT_OPEN_MODEL: "Open a checkpoint", "打开模型";
     HINT_CHOOSE_VAE: "Choose a VAE", "选择 VAE";
@@ -94,7 +108,8 @@ pub fn headline(lang: Lang, problem: &Problem) -> String {
             FILE_INCOMPLETE.with(lang, &[("file", &name(path)), ("have", have), ("need", need)])
         }
         Problem::FileChanged { path } => FILE_CHANGED.with(lang, &[("file", &name(path))]),
-        Problem::WrongKind { kind, .. } => wrong_kind(lang, kind),
+        Problem::WrongKind { path, kind } => wrong_kind(lang, WRONG_KIND, path, kind, ADVICE_KIND),
+        Problem::NotVae { path, kind } => wrong_kind(lang, NOT_VAE, path, kind, ADVICE_VAE),
         Problem::NoVae { path } => NO_VAE.with(lang, &[("file", &name(path))]),
         Problem::BadCheckpoint { path, what } => BAD_CHECKPOINT.with(lang, &[("file", &name(path)), ("what", what)]),
         Problem::NoModel => NO_MODEL.get(lang).to_owned(),
@@ -103,7 +118,9 @@ pub fn headline(lang: Lang, problem: &Problem) -> String {
         }
         Problem::DeviceLost { device } => DEVICE_LOST.with(lang, &[("device", device)]),
         Problem::DeviceFault { device } => DEVICE_FAULT.with(lang, &[("device", device)]),
-        Problem::DoesNotFit { need, have, limit, .. } => {
+        Problem::DoesNotFit { need, have, limit, fits: Some(fits) } => DOES_NOT_FIT_BUT
+            .with(lang, &[("need", need), ("have", have), ("limit", limit), ("size", &size(lang, *fits))]),
+        Problem::DoesNotFit { need, have, limit, fits: None } => {
             DOES_NOT_FIT.with(lang, &[("need", need), ("have", have), ("limit", limit)])
         }
         Problem::OutOfMemory { phase } => match phase {
@@ -114,6 +131,9 @@ pub fn headline(lang: Lang, problem: &Problem) -> String {
             Phase::Saving => OUT_OF_MEMORY_SAVING.get(lang).to_owned(),
         },
         Problem::LatentNotFinite { step } => LATENT_NOT_FINITE.with(lang, &[("step", step)]),
+        Problem::WeightsNotFinite { path, step } => {
+            WEIGHTS_NOT_FINITE.with(lang, &[("step", step), ("file", &name(path))])
+        }
         Problem::PictureNotFinite => PICTURE_NOT_FINITE.get(lang).to_owned(),
         Problem::NotSaved { folder, .. } => PROBLEM_NOT_SAVED.with(lang, &[("folder", &folder.display())]),
         Problem::Internal(what) => INTERNAL.with(lang, &[("what", what)]),
@@ -163,22 +183,44 @@ pub fn hint(lang: Lang, hint: &Hint) -> String {
     fixed.get(lang).to_owned()
 }
 
-/// "This is an SDXL checkpoint. …" Inspection may have put the article there already.
-fn wrong_kind(lang: Lang, kind: &str) -> String {
-    let kind = kind.strip_prefix("a ").or_else(|| kind.strip_prefix("an ")).unwrap_or(kind);
-    let kind = kind_name(lang, kind);
-    match lang {
-        Lang::En => WRONG_KIND.with(lang, &[("article", &article(&kind)), ("kind", &kind)]),
-        Lang::Zh => {
-            // Chinese sets no space before a Han character and one before a Latin letter.
-            let gap = if kind.starts_with(|c: char| c.is_ascii_alphanumeric()) { " " } else { "" };
-            WRONG_KIND.with(lang, &[("article", &gap), ("kind", &kind)])
-        }
-    }
+/// What a file is instead, and what to do about it: by its kind where that tells, else `otherwise`.
+fn wrong_kind(lang: Lang, sentence: Phrase, path: &Path, kind: &str, otherwise: Phrase) -> String {
+    // Inspection says "a Git LFS pointer", and "LoRA": the article is this function's business.
+    let bare = kind.strip_prefix("an ").or_else(|| kind.strip_prefix("a ")).unwrap_or(kind);
+    let kind = kind_name(lang, bare);
+    let article = match lang {
+        Lang::En => article(bare),
+        // Chinese sets no space before a Han character and one before a Latin letter.
+        Lang::Zh if kind.starts_with(|c: char| c.is_ascii_alphanumeric()) => " ",
+        Lang::Zh => "",
+    };
+    sentence.with(
+        lang,
+        &[
+            ("file", &name(path)),
+            ("article", &article),
+            ("kind", &kind),
+            ("advice", &advice(bare).unwrap_or(otherwise).get(lang)),
+        ],
+    )
+}
+
+/// How to come from this kind of file to the one that is meant.
+fn advice(kind: &str) -> Option<Phrase> {
+    const BY_KIND: [(&str, Phrase); 6] = [
+        ("git lfs", ADVICE_LFS),
+        ("html page", ADVICE_PAGE),
+        ("json text", ADVICE_PAGE),
+        ("pickle", ADVICE_PICKLE),
+        ("gguf", ADVICE_PICKLE),
+        ("packed archive", ADVICE_UNPACK),
+    ];
+    let lower = kind.to_lowercase();
+    BY_KIND.iter().find(|(word, _)| lower.contains(word)).map(|(_, advice)| *advice)
 }
 
 /// The kind in the language, where it is one of those known; else as inspection called it.
-fn kind_name(lang: Lang, kind: &str) -> String {
+pub fn kind_name(lang: Lang, kind: &str) -> String {
     /// A word that tells the kind, the telling ones first.
     const KNOWN: [(&str, Phrase); 23] = [
         ("inpaint", KIND_INPAINTING),
@@ -218,6 +260,12 @@ fn kind_name(lang: Lang, kind: &str) -> String {
     }
 }
 
+/// A part of a checkpoint in the language; else as inspection called it.
+pub fn part(lang: Lang, label: &str) -> &str {
+    const PARTS: [Phrase; 4] = [KIND_TEXT_ENCODER, PART_VAE_DECODER, PART_VAE_ENCODER, PART_SAFETY_CHECKER];
+    PARTS.iter().find(|part| part.en == label).map_or(label, |part| part.get(lang))
+}
+
 /// "a" or "an", by how the first word is said: letters of an abbreviation are said one by one.
 fn article(kind: &str) -> &'static str {
     let mut letters = kind.chars();
@@ -248,6 +296,14 @@ mod tests {
             Problem::FileChanged { path: path.clone() },
             Problem::WrongKind { path: path.clone(), kind: "LoRA".into() },
             Problem::NoVae { path: path.clone() },
+            Problem::NotVae { path: path.clone(), kind: "LoRA".into() },
+            Problem::WeightsNotFinite { path: path.clone(), step: 3 },
+            Problem::DoesNotFit {
+                need: Bytes::gib(9),
+                have: Bytes::gib(3),
+                limit: Bytes::gib(7),
+                fits: Some(Size::default()),
+            },
             Problem::BadCheckpoint { path: path.clone(), what: text.clone() },
             Problem::NoModel,
             Problem::DeviceUnavailable { device: text.clone(), why: text.clone() },
@@ -283,33 +339,53 @@ mod tests {
             |lang, kind: &str| headline(lang, &Problem::WrongKind { path: PathBuf::from("x"), kind: kind.into() });
         assert_eq!(
             say(Lang::En, "SDXL checkpoint"),
-            "This is an SDXL checkpoint. Softbox makes pictures with Stable Diffusion 1.5."
+            "x is an SDXL checkpoint. Softbox makes pictures with Stable Diffusion 1.5."
         );
-        assert_eq!(say(Lang::Zh, "SDXL checkpoint"), "这是 SDXL 模型。Softbox 使用 Stable Diffusion 1.5。");
+        assert_eq!(say(Lang::Zh, "SDXL checkpoint"), "x 是 SDXL 模型。Softbox 使用 Stable Diffusion 1.5。");
         for (kind, start) in [
-            ("LoRA", "This is a LoRA."),
-            ("Flux checkpoint", "This is a Flux"),
-            ("VAE file", "This is a VAE"),
-            ("inpainting checkpoint", "This is an inpainting"),
-            ("an HTML page", "This is an HTML page."),
-            ("a Git LFS pointer to a file of 3 bytes", "This is a Git LFS pointer to"),
-            ("a zip archive (a pickled torch checkpoint)", "This is a zip archive ("),
-            ("adapter", "This is an adapter."),
-            ("", "This is a "),
+            ("LoRA", "x is a LoRA."),
+            ("Flux checkpoint", "x is a Flux"),
+            ("VAE file", "x is a VAE"),
+            ("inpainting checkpoint", "x is an inpainting"),
+            ("an HTML page", "x is an HTML page."),
+            ("a Git LFS pointer to a file of 3 bytes", "x is a Git LFS pointer to"),
+            ("a zip archive (a pickled torch checkpoint)", "x is a zip archive ("),
+            ("adapter", "x is an adapter."),
+            ("", "x is a "),
         ] {
             assert!(say(Lang::En, kind).starts_with(start), "{}", say(Lang::En, kind));
         }
         for (kind, start) in [
-            ("SD1.5 inpainting checkpoint (9 input channels)", "这是局部重绘模型。"),
-            ("SD2 checkpoint", "这是 SD2 模型。"),
-            ("VAE of another family", "这是其他系列的 VAE。"),
-            ("LoRA", "这是 LoRA 文件。"),
-            ("textual-inversion embedding", "这是文本反演嵌入。"),
-            ("a zip archive (a pickled torch checkpoint)", "这是 zip 或 pickle 格式的文件。"),
-            ("a packed archive", "这是压缩包。"),
+            ("SD1.5 inpainting checkpoint (9 input channels)", "x 是局部重绘模型。"),
+            ("SD2 checkpoint", "x 是 SD2 模型。"),
+            ("VAE of another family", "x 是其他系列的 VAE。"),
+            ("LoRA", "x 是 LoRA 文件。"),
+            ("textual-inversion embedding", "x 是文本反演嵌入。"),
+            ("a zip archive (a pickled torch checkpoint)", "x 是 zip 或 pickle 格式的文件。"),
+            ("a packed archive", "x 是压缩包。"),
         ] {
             assert!(say(Lang::Zh, kind).starts_with(start), "{}", say(Lang::Zh, kind));
         }
+    }
+
+    #[test]
+    fn a_wrong_file_comes_with_the_way_to_the_right_one() {
+        for (kind, words) in [
+            ("a Git LFS pointer", "git lfs pull"),
+            ("an HTML page", "download it again"),
+            ("a zip archive (a pickled torch checkpoint)", "safetensors"),
+            ("folder with pickled weights only", "safetensors"),
+            ("a packed archive", "Unpack"),
+            ("ControlNet", "Stable Diffusion 1.5"),
+        ] {
+            for lang in Lang::ALL {
+                let said = headline(lang, &Problem::WrongKind { path: "m.safetensors".into(), kind: kind.into() });
+                assert!(said.starts_with("m.safetensors"), "{said}");
+                assert!(lang == Lang::Zh || said.contains(words), "{said}");
+            }
+        }
+        let vae = headline(Lang::En, &Problem::NotVae { path: "/m/x".into(), kind: "SD1.5 checkpoint".into() });
+        assert_eq!(vae, "x is an SD1.5 checkpoint, not a VAE. Choose a VAE of Stable Diffusion 1.5.");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::theme::{self, Palette, space};
 use super::widgets::text_button;
 use crate::base::problem::Phase;
 use crate::studio::{Action, PauseReason, Studio};
-use crate::text::{figures::percent, memory as m, window as w};
+use crate::text::{memory as m, window as w};
 use egui::{RichText, Ui};
 
 /// The card's contents; [`super::canvas`] puts them on a plate in the middle of the picture.
@@ -21,17 +21,17 @@ pub fn show(ui: &mut Ui, studio: &Studio, reason: &PauseReason, interrupted: Pha
             };
             (Icon::Pause, p.quiet, m::paused_by_hand(lang, step))
         }
-        PauseReason::LowMemory { step, used, others, .. } => {
-            (Icon::TriangleAlert, p.safelight, m::paused_low_memory(lang, *step, *used, *others))
+        PauseReason::LowMemory { step, used, limit, others } => {
+            (Icon::TriangleAlert, p.safelight, m::paused_low_memory(lang, *step, *used, *limit, *others))
         }
     };
     ui.horizontal_top(|ui| {
         ui.label(RichText::new(icon.unicode()).font(fonts::icon_font(20.0)).color(ink));
         ui.vertical(|ui| {
             ui.label(RichText::new(said).size(14.0).strong());
-            if let PauseReason::LowMemory { limit, .. } = reason {
+            if let PauseReason::LowMemory { used, limit, .. } = reason {
                 ui.label(RichText::new(m::LATENT_STAYS.get(lang)).color(p.quiet));
-                ui.label(RichText::new(m::GOES_ON.with(lang, &[("limit", &percent(*limit))])).color(p.quiet));
+                ui.label(RichText::new(m::goes_on(lang, *used, *limit)).color(p.quiet));
             }
         });
     });

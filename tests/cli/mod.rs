@@ -114,16 +114,154 @@ fn exit_codes_tell_what_kind_of_thing_went_wrong() {
     assert_eq!(object(with(&["--gauge-script", script])), 3);
     // Memory.
     assert_eq!(object(with(&["--memory-budget", "8MiB"])), 4);
-    fs::write(script, "0 0.25 0.24\n").unwrap();
+    // Editors may begin a file with a mark.
+    fs::write(script, "\u{feff}0 0.25 0.24\n").unwrap();
     assert_eq!(object(with(&["--gauge-script", script])), 4);
     // No such device. The last of two words for the same option would be refused as usage.
     let model = data("tiny-a");
     assert_eq!(object(json(&["generate", "--device", "cuda:77", "--model", model.to_str().unwrap()])), 5);
-    // A place that cannot be written to costs the file, not the picture.
+    // A place that cannot be written to is found before the run.
     let blocked = folder.path().join("script").join("below");
-    let (code, said) = generate(&blocked, &small);
-    assert_eq!((code, &said["files"][0]), (3, &Value::Null), "{said}");
-    assert_eq!(said["save_errors"].as_array().map(Vec::len), Some(1));
+    assert_eq!(object(generate(&blocked, &small)), 3);
+    // What clap refuses is an object too.
+    assert_eq!(object(with(&["--size", "8x8"])), 2);
+    assert_eq!(object(with(&["--count", "-1"])), 2);
+    assert_eq!(object(with(&["--clip-skip", "12"])), 2);
+}
+
+/// The tiny single file with its bytes changed, in `folder`.
+fn changed(folder: &Path, name: &str, change: impl FnOnce(&Archive, &mut Vec<u8>)) -> String {
+    let whole = data("tiny-single.safetensors");
+    let mut bytes = fs::read(&whole).unwrap();
+    change(&Archive::open(&whole).unwrap(), &mut bytes);
+    let file = folder.join(name);
+    fs::write(&file, bytes).unwrap();
+    file.display().to_string()
+}
+
+fn picture_of(model: &str, folder: &Path) -> (Value, image::RgbImage) {
+    let file = folder.join("picture.png").display().to_string();
+    let arguments = ["generate", "--device", "cpu", "--model", model, "--steps", "2", "--size", "64x64", "--seed", "1"];
+    let (code, object) = json(&[&arguments[..], &["--out", &file]].concat());
+    assert_eq!(code, 0, "{object}");
+    (object, image::open(file).unwrap().to_rgb8())
+}
+
+#[test]
+fn no_slip_of_an_option_costs_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = changed(folder.path(), "m.safetensors", |_, _| {});
+    let as_picture = changed(folder.path(), "m.png", |_, _| {});
+    let before = fs::read(&model).unwrap();
+    let arguments = ["generate", "--device", "cpu", "--model", &model, "--steps", "1", "--size", "64x64"];
+    let out = folder.path().join("out").display().to_string();
+    for more in [
+        ["--save-latents", model.as_str(), "--out", out.as_str()],
+        ["--save-latents", &out, "--out", &as_picture],
+        ["--save-latents", &folder.path().display().to_string(), "--out", &out],
+    ] {
+        let (code, object) = json(&[&arguments[..], &more].concat());
+        assert_eq!(code, 2, "{object}");
+    }
+    assert_eq!((fs::read(&model).unwrap(), fs::read(&as_picture).unwrap()), (before.clone(), before));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_picture_of_one_colour_is_not_saved_silently() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = changed(folder.path(), "black.safetensors", |archive, bytes| {
+        let bias = archive.get("first_stage_model.decoder.conv_out.bias").unwrap();
+        let value = match bias.dtype.to_string().as_str() {
+            "F16" => half::f16::from_f32(-60000.0).to_le_bytes().to_vec(),
+            _ => (-60000f32).to_le_bytes().to_vec(),
+        };
+        let (start, end) = (bias.start as usize, bias.end as usize);
+        bytes[start..end].chunks_exact_mut(value.len()).for_each(|slot| slot.copy_from_slice(&value));
+    });
+    let (object, picture) = picture_of(&model, folder.path());
+    assert!(picture.as_raw().iter().all(|value| *value == 0));
+    let notices = object["notices"].to_string();
+    assert!(notices.contains("black"), "{notices}");
+    let whole = data("tiny-single.safetensors").display().to_string();
+    assert!(!picture_of(&whole, folder.path()).0["notices"].to_string().contains("colour"));
+}
+
+#[test]
+fn a_checkpoint_of_averaged_weights_alone_makes_the_same_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = changed(folder.path(), "ema.safetensors", |_, bytes| {
+        let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header: serde_json::Map<String, Value> = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+        let averaged = |name: String| match name.strip_prefix("model.diffusion_model.") {
+            Some(rest) => format!("model_ema.diffusion_model{}", rest.replace('.', "")),
+            None => name,
+        };
+        let renamed: serde_json::Map<String, Value> =
+            header.into_iter().map(|(name, entry)| (averaged(name), entry)).collect();
+        let text = serde_json::to_vec(&renamed).unwrap();
+        let rest = bytes.split_off(8 + length);
+        *bytes = [&(text.len() as u64).to_le_bytes()[..], &text, &rest].concat();
+    });
+    let whole = data("tiny-single.safetensors").display().to_string();
+    assert_eq!(picture_of(&model, folder.path()).1, picture_of(&whole, folder.path()).1);
+    let (code, seen) = json(&["inspect", &model]);
+    assert_eq!((code, &seen["kind"]), (0, &"SD1.5 checkpoint".into()));
+    assert!(seen["parts"].to_string().contains("UNet (EMA)"), "{seen}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stream_that_takes_nothing_ends_no_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let mut command = softbox(&["generate", "--device", "cpu", "--steps", "1", "--size", "64x64", "--out", "x.png"]);
+    command.arg("--model").arg(data("tiny-a")).env("RUST_LOG", "debug").current_dir(folder.path());
+    assert_eq!(command.stderr(full()).stdout(Stdio::null()).status().unwrap().code(), Some(0));
+    assert!(folder.path().join("x.png").is_file());
+    // A result that somebody wanted and did not get is a failure.
+    let mut command = softbox(&["devices", "--quick", "--json"]);
+    assert_eq!(command.stdout(full()).stderr(Stdio::null()).status().unwrap().code(), Some(3));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn files_need_no_name_in_utf8_and_are_files() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let odd = folder.path().join(OsStr::from_bytes(b"caf\xff.safetensors"));
+    fs::copy(data("tiny-single.safetensors"), &odd).unwrap();
+    let seen = softbox(&["inspect", "--json"]).arg(&odd).output().unwrap();
+    assert_eq!((seen.status.code(), seen.stdout.is_empty()), (Some(0), false));
+    let mut command = softbox(&["generate", "--device", "cpu", "--steps", "1", "--size", "64x64", "--json", "--out"]);
+    let made = command.arg(folder.path()).arg("--model").arg(&odd).output().unwrap();
+    assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    assert_eq!(json(&["inspect", "/dev/zero"]).0, 3);
+}
+
+#[test]
+fn a_place_that_is_lost_during_the_run_costs_no_picture() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let (out, here) = (folder.path().join("out"), folder.path().join("here"));
+    fs::create_dir(&here).unwrap();
+    let arguments = tiny(&out);
+    let mut command = softbox(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    command.args(["--steps", "100", "--size", "64x64", "--json"]).current_dir(&here);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("1/100"))).expect("a first step").unwrap();
+    // A file takes the place of the folder to be.
+    fs::write(&out, "in the way").unwrap();
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    let output = child.wait_with_output().unwrap();
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{object}");
+    assert_eq!(object["save_errors"].as_array().map(Vec::len), Some(1));
+    let file = object["files"][0].as_str().unwrap();
+    assert!(image::open(file).is_ok() && file.starts_with(fs::canonicalize(&here).unwrap().to_str().unwrap()));
+    assert!(rest.iter().any(|line| line.contains(file)), "{rest:?}");
 }
 
 #[test]

@@ -150,6 +150,10 @@ impl Archive {
     /// Every variant of [`WeightError`] from `Io` to `ExtraBytes`.
     pub fn open(path: &Path) -> Result<Archive, WeightError> {
         let io = |e| WeightError::io(path, e);
+        // A pipe would keep its reader waiting for ever, a device would never end.
+        if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+            return Err(io(io::Error::new(io::ErrorKind::Unsupported, "no regular file")));
+        }
         let file = File::open(path).map_err(io)?;
         let meta = file.metadata().map_err(io)?;
         if meta.is_dir() {
@@ -326,7 +330,7 @@ fn sniff(start: &[u8]) -> Option<ForeignFormat> {
         let size = text.lines().find_map(|l| l.strip_prefix("size ")).and_then(|n| n.trim().parse().ok());
         return Some(ForeignFormat::GitLfsPointer { size });
     }
-    const MAGIC: [(&[u8], ForeignFormat); 16] = [
+    const MAGIC: [(&[u8], ForeignFormat); 20] = [
         (b"PK\x03\x04", ForeignFormat::Zip),
         (b"PK\x05\x06", ForeignFormat::Zip),
         (b"\x80\x02", ForeignFormat::Pickle),
@@ -339,6 +343,10 @@ fn sniff(start: &[u8]) -> Option<ForeignFormat> {
         (b"\x89PNG", ForeignFormat::Picture),
         (b"\xFF\xD8\xFF", ForeignFormat::Picture),
         (b"RIFF", ForeignFormat::Picture),
+        (b"GIF8", ForeignFormat::Picture),
+        (b"BM", ForeignFormat::Picture),
+        (b"II*\0", ForeignFormat::Picture),
+        (b"MM\0*", ForeignFormat::Picture),
         (b"\x1F\x8B", ForeignFormat::Packed),
         (b"7z\xBC\xAF", ForeignFormat::Packed),
         (b"Rar!", ForeignFormat::Packed),

@@ -164,6 +164,9 @@ impl Checkpoint {
             family, text_encoder, unet, unet_ema, vae: own_vae, scheduler, prediction_source, unknown, ..
         } = inspect::analyse(path)?;
         let missing = |part| WeightError::MissingPart { path: path.to_owned(), part };
+        if family == Family::Unknown && path.is_dir() {
+            return Err(missing(PartKind::UNet));
+        }
         if !family.is_supported() {
             return Err(WeightError::Refused { path: path.to_owned(), family });
         }
@@ -266,13 +269,16 @@ fn whole<C>(found: Found<C>) -> Result<Part<C>, WeightError> {
 /// Opens a VAE by itself: a file, a part's folder, or the VAE of a whole checkpoint.
 ///
 /// # Errors
-/// `Refused` where the file has another family's VAE or none at all, and every fault of a file.
+/// `NotVae` where the file has another family's VAE or none at all, and every fault of a file.
 pub fn open_vae(path: &Path) -> Result<Part<VaeConfig>, WeightError> {
     let path = folder::resolve(path);
+    let not_vae = |kind: String| WeightError::NotVae { path: path.clone(), kind };
+    // Kind first: the sizes of other parts may be wrong in ways that do not matter here.
+    if let Some(kind) = inspect::kind_without_vae(&path)? {
+        return Err(not_vae(kind));
+    }
     let found = inspect::analyse(&path)?;
-    let family = found.family;
-    let vae = found.vae.filter(|_| family.is_sd1() || family == Family::Vae);
-    whole(vae.ok_or(WeightError::Refused { path, family })?)
+    whole(found.vae.ok_or_else(|| not_vae(found.family.to_string()))?)
 }
 
 #[cfg(test)]

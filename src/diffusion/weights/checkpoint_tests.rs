@@ -67,7 +67,7 @@ fn separate_vaes_of_every_naming_override_the_checkpoints_own() {
     }
     assert_eq!(open_vae(&data("tiny-b").join("vae")).unwrap().config, open_vae(&data("tiny-b")).unwrap().config);
     let wrong = open_vae(&data("tiny-a").join("text_encoder"));
-    assert!(matches!(wrong, Err(WeightError::Refused { family: Family::TextEncoder, .. })), "{wrong:?}");
+    assert!(matches!(wrong, Err(WeightError::NotVae { .. })), "{wrong:?}");
 }
 
 #[test]

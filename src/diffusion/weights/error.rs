@@ -60,7 +60,7 @@ pub enum WeightError {
     NotFloat { file: PathBuf, tensor: String, dtype: DType },
     #[error("{}: tensor {tensor} has shape {found:?}, expected {expected:?}", file.display())]
     Shape { file: PathBuf, tensor: String, expected: Vec<usize>, found: Vec<usize> },
-    #[error("{}: the {part} lacks {count} tensors, the first is {tensor}", file.display())]
+    #[error("{}: the {part} lacks {count} tensor{}, the first is {tensor}", file.display(), if *count == 1 { "" } else { "s" })]
     MissingTensors { file: PathBuf, part: PartKind, tensor: String, count: usize },
     #[error("{}: there is no {part}", path.display())]
     MissingPart { path: PathBuf, part: PartKind },
@@ -72,6 +72,9 @@ pub enum WeightError {
     /// The file is sound, and another kind of model than the one asked for.
     #[error("{}: {family}", path.display())]
     Refused { path: PathBuf, family: Family },
+    /// What was to be a VAE holds none.
+    #[error("{}: {kind}, not a VAE", path.display())]
+    NotVae { path: PathBuf, kind: String },
     /// No VAE in the checkpoint and none chosen.
     #[error("{}: holds no VAE", path.display())]
     NoVae { path: PathBuf },

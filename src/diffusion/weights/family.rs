@@ -88,13 +88,16 @@ impl fmt::Display for Family {
 }
 
 /// Parts of names that only low-rank additions (LoRA, LoHa, LoKr, OFT, DoRA) have.
-const LORA: [&str; 10] = [
+const LORA: [&str; 12] = [
     ".lora_up.",
     ".lora_down.",
     ".lora_A.",
     ".lora_B.",
     ".lora.up.",
     ".lora.down.",
+    // diffusers' attention processors.
+    "_lora.up.",
+    "_lora.down.",
     ".lora_linear_layer.",
     "hada_w1",
     "lokr_w",

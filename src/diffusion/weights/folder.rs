@@ -42,26 +42,29 @@ pub fn open_part(folder: &Path, part: PartKind) -> Result<TensorFiles, WeightErr
     if !folder.is_dir() {
         return Err(missing());
     }
-    let names = list(folder)?;
-    let best = names.iter().filter_map(|n| Some((rank(n)?, n))).min();
+    let files = list(folder)?;
+    let best = files.iter().filter_map(|(name, path)| Some((rank(name)?, name, path))).min();
     match best {
-        Some((_, name)) if name.ends_with(".json") => open_shards(&folder.join(name)),
-        Some((_, name)) => TensorFiles::open(&folder.join(name)),
+        Some((_, name, path)) if name.ends_with(".json") => open_shards(path),
+        Some((_, _, path)) => TensorFiles::open(path),
         None => {
-            let pickled = names.iter().find(|n| OTHER_WEIGHTS.iter().any(|e| n.ends_with(&format!(".{e}"))));
-            Err(pickled
-                .map_or_else(missing, |n| WeightError::OnlyPickle { folder: folder.to_owned(), found: n.into() }))
+            let pickled =
+                files.iter().find(|(name, _)| OTHER_WEIGHTS.iter().any(|ending| name.ends_with(&format!(".{ending}"))));
+            Err(pickled.map_or_else(missing, |(name, _)| WeightError::OnlyPickle {
+                folder: folder.to_owned(),
+                found: name.into(),
+            }))
         }
     }
 }
 
-/// The names of files in a folder, sorted.
-fn list(folder: &Path) -> Result<Vec<String>, WeightError> {
+/// The files in a folder, sorted: their names as far as they are text, and where they really lie.
+fn list(folder: &Path) -> Result<Vec<(String, PathBuf)>, WeightError> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| WeightError::io(folder, e))? {
         let entry = entry.map_err(|e| WeightError::io(folder, e))?;
         if entry.path().is_file() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+            names.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
         }
     }
     names.sort();
@@ -139,6 +142,16 @@ mod tests {
             testfile::write(&folder.join(name), DType::F16, &[(format!("in {name}"), vec![2])]);
             assert_eq!(taken(&folder), format!("in {name}"));
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_files_name_need_not_be_text() {
+        use std::os::unix::ffi::OsStrExt;
+        let (_dir, folder) = part(&[]);
+        let name = std::ffi::OsStr::from_bytes(b"caf\xff.safetensors");
+        testfile::write(&folder.join(name), DType::F16, &[("x".to_owned(), vec![2])]);
+        assert_eq!(taken(&folder), "x");
     }
 
     #[test]

@@ -294,6 +294,32 @@ pub(crate) fn analyse(path: &Path) -> Result<Analysis, WeightError> {
     }
 }
 
+/// What lies at `path`, if that holds no VAE of SD1.
+///
+/// # Errors
+/// As [`inspect`]; what is no safetensors file is an answer.
+pub(crate) fn kind_without_vae(path: &Path) -> Result<Option<String>, WeightError> {
+    let family = if folder::is_pipeline(path) {
+        pipeline_family(path)
+    } else {
+        let opened =
+            if path.is_dir() { folder::open_part(path, PartKind::VaeDecoder) } else { TensorFiles::open(path) };
+        let files = match opened {
+            Ok(files) => files,
+            Err(WeightError::Foreign { format, .. }) => return Ok(Some(format.to_string())),
+            Err(error) => return Err(error),
+        };
+        if shapes::vae_naming(&files).is_none() {
+            let part = shapes::unet_naming(&files).is_some() && shapes::text_naming(&files).is_none();
+            let label = if part { PartKind::UNet.label() } else { classify(&files).label() };
+            return Ok(Some(label.to_owned()));
+        }
+        classify(&files)
+    };
+    let fits = family.is_sd1() || family == Family::Vae;
+    Ok((!fits).then(|| family.label().to_owned()))
+}
+
 /// The parts in one file or one set of shards, by names and shapes.
 fn analyse_files(files: &TensorFiles) -> Result<Analysis, WeightError> {
     let mut found = Analysis::new(classify(files));
@@ -308,7 +334,10 @@ fn analyse_files(files: &TensorFiles) -> Result<Analysis, WeightError> {
             let tensors = collect(PartKind::UNetEma, files, &specs, &ema);
             found.unet_ema = Some(Found { config: config.clone(), tensors });
         }
-        let tensors = collect(PartKind::UNet, files, &specs, &naming);
+        // Some trainers save the average alone: then that is the UNet.
+        let averaged = matches!(naming, keys::UNetNaming::OriginalEma { .. });
+        let kind = if averaged { PartKind::UNetEma } else { PartKind::UNet };
+        let tensors = collect(kind, files, &specs, &naming);
         found.unet = Some(Found { config, tensors });
     }
     if let Some(naming) = shapes::text_naming(files) {
@@ -365,8 +394,8 @@ fn analyse_pipeline(path: &Path) -> Result<Analysis, WeightError> {
     Ok(found)
 }
 
-/// One part's folder: `config.json` beside weights. Its config is obeyed where it is a VAE's, the only part that is
-/// chosen by itself.
+/// One part's folder: `config.json` beside weights. Its config is obeyed where it is a VAE's or a UNet's, whose sizes do
+/// not all show in their tensors.
 fn analyse_part_folder(path: &Path) -> Result<Analysis, WeightError> {
     let files = folder::open_part(path, PartKind::UNet)?;
     let config = path.join("config.json");
@@ -377,7 +406,17 @@ fn analyse_part_folder(path: &Path) -> Result<Analysis, WeightError> {
             found.sort_leftovers(&files);
             found
         }
-        _ => analyse_files(&files)?,
+        _ => match shapes::unet_naming(&files) {
+            Some(naming) if classify(&files).is_sd1() && config.is_file() => {
+                let config = UNetConfig::from_file(&config)?;
+                let mut found = Analysis::new(Family::of_channels(config.in_channels));
+                let tensors = collect(PartKind::UNet, &files, &layout::unet(&config), &naming);
+                found.unet = Some(Found { config, tensors });
+                found.sort_leftovers(&files);
+                found
+            }
+            _ => analyse_files(&files)?,
+        },
     };
     found.files.push(files);
     Ok(found)

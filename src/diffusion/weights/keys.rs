@@ -86,8 +86,7 @@ impl Naming for UNetNaming {
                 unet_original(name, *layers_per_block).into_iter().map(|n| format!("{prefix}{n}")).collect()
             }
             UNetNaming::OriginalEma { layers_per_block } => {
-                let flat = |n: String| format!("model_ema.diffusion_model{}", n.replace('.', ""));
-                unet_original(name, *layers_per_block).into_iter().map(flat).collect()
+                unet_original(name, *layers_per_block).iter().map(|name| ema_name(name)).collect()
             }
         }
     }
@@ -109,6 +108,11 @@ impl Naming for TextNaming {
         let bare = name.strip_prefix("text_model.").unwrap_or(name);
         vec![format!("{}{bare}", self.prefix)]
     }
+}
+
+/// The averaged copy of a tensor of the original UNet: its name without dots.
+pub fn ema_name(original: &str) -> String {
+    format!("model_ema.diffusion_model{}", original.replace('.', ""))
 }
 
 /// A UNet tensor's names in the original numbering, without prefix.

@@ -7,6 +7,7 @@ use super::assemble::TensorFiles;
 use super::error::WeightError;
 use super::keys::{
     Naming, TEXT_PREFIXES, TextNaming, UNET_DIFFUSERS_PREFIXES, UNET_PREFIXES, UNetNaming, VAE_PREFIXES, VaeNaming,
+    ema_name,
 };
 use crate::diffusion::config::{TextEncoderConfig, UNetConfig, VaeConfig};
 
@@ -32,8 +33,12 @@ fn dim(files: &TensorFiles, naming: &dyn Naming, name: &str, axis: usize) -> Res
 pub fn unet_naming(files: &TensorFiles) -> Option<UNetNaming> {
     for prefix in UNET_PREFIXES {
         if files.has(&format!("{prefix}input_blocks.0.0.weight")) {
-            return Some(UNetNaming::Original { prefix, layers_per_block: original_depth(files, prefix) });
+            let layers_per_block = original_depth(files, |name| format!("{prefix}{name}"));
+            return Some(UNetNaming::Original { prefix, layers_per_block });
         }
+    }
+    if files.has(&ema_name("input_blocks.0.0.weight")) {
+        return Some(UNetNaming::OriginalEma { layers_per_block: original_depth(files, ema_name) });
     }
     let prefix = UNET_DIFFUSERS_PREFIXES.into_iter().find(|p| {
         files.has(&format!("{p}conv_in.weight")) && files.has(&format!("{p}time_embedding.linear_1.weight"))
@@ -42,9 +47,9 @@ pub fn unet_naming(files: &TensorFiles) -> Option<UNetNaming> {
 }
 
 /// Layers in a block: the first downsampler follows those of the first level.
-fn original_depth(files: &TensorFiles, prefix: &str) -> usize {
-    let down = (1..MOST_BLOCKS).find(|n| files.has(&format!("{prefix}input_blocks.{n}.0.op.weight")));
-    let blocks = count(files, |n| format!("{prefix}input_blocks.{}.0.in_layers.0.weight", n + 1));
+fn original_depth(files: &TensorFiles, name: impl Fn(&str) -> String) -> usize {
+    let down = (1..MOST_BLOCKS).find(|n| files.has(&name(&format!("input_blocks.{n}.0.op.weight"))));
+    let blocks = count(files, |n| name(&format!("input_blocks.{}.0.in_layers.0.weight", n + 1)));
     down.map_or(blocks, |n| n - 1).max(1)
 }
 
