@@ -93,7 +93,7 @@ enum Passes {
     /// Both in one batch: `[2, tokens, width]`, the prompt first.
     Batched(Tensor<3>),
     /// One after the other, since they differ in their number of chunks, and padding would change what attention sees.
-    Apart { prompt: Tensor<3>, negative: Tensor<3> },
+    Apart(Box<[Tensor<3>; 2]>),
 }
 
 impl Denoiser {
@@ -115,7 +115,7 @@ impl Denoiser {
             Pairing::Together { prompt: p, negative: n } => {
                 Passes::Batched(Tensor::cat(vec![up(prompt, p), up(negative, n)], 0))
             }
-            Pairing::Apart => Passes::Apart { prompt: up(prompt, 1), negative: up(negative, 1) },
+            Pairing::Apart => Passes::Apart(Box::new([up(prompt, 1), up(negative, 1)])),
         };
         Denoiser { unet, device: device.clone(), precision, passes, cfg, prediction, shape }
     }
@@ -138,7 +138,8 @@ impl Denoiser {
                 guidance::combine(&mut prompt, &negative, self.cfg);
                 prompt
             }
-            Passes::Apart { prompt, negative } => {
+            Passes::Apart(both) => {
+                let [prompt, negative] = both.as_ref();
                 let mut predicted = call(latent.clone(), prompt)?;
                 guidance::combine(&mut predicted, &call(latent, negative)?, self.cfg);
                 predicted

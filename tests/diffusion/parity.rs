@@ -75,7 +75,7 @@ impl Tiny {
         let mut bytes = Vec::new();
         self.vectors.read_as(name, Precision::F32, &mut bytes).unwrap();
         let values = bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-        let shape = self.vectors.tensors().get(name).unwrap().shape.iter().map(|n| *n as usize).collect();
+        let shape = self.vectors.tensors().get(name).unwrap().shape.clone();
         (values, shape)
     }
 
@@ -176,7 +176,7 @@ fn token_ids_and_text_encoder() {
 impl Tiny {
     fn vector_of_ids(&self) -> (Vec<u32>, Vec<usize>) {
         let info = self.vectors.tensors().get("text.ids").unwrap();
-        let shape: Vec<usize> = info.shape.iter().map(|n| *n as usize).collect();
+        let shape = info.shape.clone();
         let bytes = self.vectors.read("text.ids").unwrap();
         (bytes.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b) as u32).collect(), shape)
     }

@@ -37,7 +37,9 @@ fn with_only(file: &Path, keep: impl Fn(&str) -> bool) {
     fs::write(file, whole).unwrap();
 }
 
-fn damages() -> [(&'static str, fn(&Path)); 3] {
+type Damage = (&'static str, fn(&Path));
+
+fn damages() -> [Damage; 3] {
     [
         ("cut", |file| fs::File::options().write(true).open(file).unwrap().set_len(100_000).unwrap()),
         ("replaced", |file| {

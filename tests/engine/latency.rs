@@ -29,8 +29,7 @@ fn longest_silences(model: Option<ModelChoice>, request: ShotRequest) -> BTreeMa
         }
     });
     assert!(told.summary.is_some(), "{told:?}");
-    let gaps = gaps.lock().unwrap().clone();
-    gaps
+    gaps.lock().unwrap().clone()
 }
 
 /// Full size on the CPU, where a layer takes longest: `cargo test --release -- --ignored --nocapture full_size`.

@@ -48,11 +48,14 @@ pub fn setup(model: impl Into<PathBuf>) -> Setup {
 
 type Act = Box<dyn FnMut(Phase, &Arc<JobControl>) + Send>;
 
+/// What a test does at checkpoints, and the job it steers.
+type Acting = (Act, Arc<JobControl>);
+
 /// A running engine.
 pub struct Stage {
     pub engine: EngineHandle,
     pub patience: Duration,
-    act: Arc<Mutex<Option<(Act, Arc<JobControl>)>>>,
+    act: Arc<Mutex<Option<Acting>>>,
     jobs: u64,
 }
 
@@ -69,7 +72,7 @@ impl Stage {
     }
 
     pub fn start(settings: EngineSettings) -> Self {
-        let act: Arc<Mutex<Option<(Act, Arc<JobControl>)>>> = Arc::default();
+        let act: Arc<Mutex<Option<Acting>>> = Arc::default();
         let hook = act.clone();
         let at_checkpoint = AtCheckpoint::new(move |phase| {
             // Taken out while it acts, so that an act that panics poisons nothing.

@@ -40,7 +40,7 @@ impl TextEncoder {
     pub fn load(config: &TextEncoderConfig, loader: &Loader) -> Result<Self, DiffusionError> {
         let eps = config.layer_norm_eps;
         let act = config.activation;
-        if config.heads == 0 || config.hidden_size % config.heads != 0 {
+        if config.heads == 0 || !config.hidden_size.is_multiple_of(config.heads) {
             let what = format!("width {} with {} heads", config.hidden_size, config.heads);
             return Err(DiffusionError::Unsupported { part: "text encoder", what });
         }

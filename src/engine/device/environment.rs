@@ -52,7 +52,7 @@ pub unsafe fn prepare_environment() {
 
 /// The folder that CubeCL takes by itself (`cubecl_cuda::install::cuda_path`).
 fn usual_root() -> Option<PathBuf> {
-    env::var_os("CUDA_PATH").map(PathBuf::from).or_else(|| cubecl::cuda::install::cuda_path())
+    env::var_os("CUDA_PATH").map(PathBuf::from).or_else(cubecl::cuda::install::cuda_path)
 }
 
 /// A folder whose `include` (and `include/cccl`) holds all parts: their own parent if one folder has all, else a folder

@@ -199,7 +199,7 @@ mod tests {
         fs::write(site.join("nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.8"), "").unwrap();
 
         let sites = site_folders(dir.path());
-        assert_eq!(sites, [site.clone()]);
+        assert_eq!(sites, std::slice::from_ref(&site));
         let places: Vec<Place> = Place::python(&site).collect();
         assert_eq!(places.len(), 2);
         assert_eq!(places[0].libraries(), [site.join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12")]);
