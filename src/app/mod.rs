@@ -67,7 +67,7 @@ pub fn run(arguments: WindowArgs) -> ExitCode {
     }
 }
 
-/// Whether this session has something to open a window on. Systems other than Linux's always have.
+/// Whether there is a display to open a window on. Systems other than Linux always have one.
 fn has_display() -> bool {
     let named = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(named)
