@@ -24,6 +24,8 @@ CAMERA = 9.0
 STEPS, SHADOW_STEPS = 44, 16
 # Shapes lie between these depths.
 NEAR, FAR_PLANE = 2.0, -1.9
+# Rays of one pass: a divisor of all sizes' rays, so that a GPU's kernels are compiled once for all of them.
+RAYS = 1 << 17
 TETRAHEDRON = ((1, -1, -1), (-1, -1, 1), (-1, 1, -1), (1, 1, 1))
 # How far from the surface its surroundings are felt for ambient light.
 CREVICES = (0.06, 0.16, 0.36)
@@ -64,6 +66,15 @@ def _draw(p: SimpleNamespace, width: int, height: int, oversampling: int) -> Ten
     v = 1 - (torch.arange(h, device=device) + 0.5) * (2 / h)
     u = ((torch.arange(w, device=device) + 0.5) * (2 / w) - 1) * (w / h)
     u, v = (a.reshape(1, -1) for a in torch.meshgrid(u, v, indexing="xy"))
+    done = [_rays(p, part_u, part_v, w / h, half, middle) for part_u, part_v in zip(u.split(RAYS, 1), v.split(RAYS, 1), strict=True)]
+    color = torch.cat([part for part, _ in done], 1).reshape(-1, h, w, 3)
+    depth = torch.cat([part for _, part in done], 1).reshape(-1, 1, h, w)
+    return _finish(p, color, depth, oversampling)
+
+
+def _rays(p: SimpleNamespace, u: Tensor, v: Tensor, aspect: float, half: Tensor, middle: Tensor) -> tuple[Tensor, Tensor]:
+    """Linear colours [batch, rays, 3] and depths [batch, rays] of rays through picture places `u`, `v`, [1, rays]."""
+    device = p.yaw.device
     x = u * half + 0.16 * (p.jitter.shift_x - 0.5)
     y = v * half + middle
     dx, dy, dz = x, y - middle, torch.full_like(x, -CAMERA)
@@ -88,10 +99,8 @@ def _draw(p: SimpleNamespace, width: int, height: int, oversampling: int) -> Ten
         d = distance(p, *away(sx, sy, sz, lx, ly, lz, reach))
         shadow, reach = _fast(_hide, device)(p.hard, d, shadow, reach)
     color = _fast(_shade, device)(p, x, y, z, nx, ny, nz, dx, dy, dz, shadow, *crevices)
-    back = _fast(_background, device)(p, u * (h / w), v)
-    color = torch.where(hit[..., None], color, back)
-    depth = torch.where(hit, z, torch.full_like(z, FAR_PLANE))
-    return _finish(p, color.reshape(-1, h, w, 3), depth.reshape(-1, 1, h, w), oversampling)
+    back = _fast(_background, device)(p, u / aspect, v)
+    return torch.where(hit[..., None], color, back), torch.where(hit, z, torch.full_like(z, FAR_PLANE))
 
 
 def _at(middle, dx, dy, dz, t):
