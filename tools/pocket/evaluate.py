@@ -188,7 +188,7 @@ class Judge:
 def evaluate(maker, judge: Judge, settings: Settings, prompts: int, seeds: int, vague: int, others: bool = True):
     """Makes and judges everything; without `others` only CFG 7 and the native size.
 
-    Returns the cases whose pictures exist, and the figures.
+    Yields the cases whose pictures exist and the figures: first of the former part, then of all.
     """
 
     def made_of(cases: list[Case]) -> list[Case]:
@@ -205,9 +205,10 @@ def evaluate(maker, judge: Judge, settings: Settings, prompts: int, seeds: int, 
     done += open_ones
     classes = torch.tensor([[judge.found[c.id][name] for name in COLUMNS] for c in open_ones]).reshape(-1, len(COLUMNS))
     done += made_of(negative_cases(open_ones, classes))
+    yield done, figures(done, judge.found)
     if others:
         done += made_of(other_cases(settings, main))
-    return done, figures(done, judge.found)
+        yield done, figures(done, judge.found)
 
 
 def _share(pairs: list[bool]) -> list[int]:
@@ -298,8 +299,9 @@ def run(model, vae, tokenizer, state: Path, out: Path, settings: Settings, devic
     judge = Judge(*classifier.load(state, device))
     maker = ModelMaker(model, vae, tokenizer)
     sizes = settings.eval_prompts, settings.eval_seeds, settings.eval_vague
-    cases, result = evaluate(maker, judge, settings, *sizes, others)
-    write(out, cases, judge, result)
+    result: dict = {}
+    for cases, result in evaluate(maker, judge, settings, *sizes, others):
+        write(out, cases, judge, result)
     print(table(result), flush=True)
     return result
 
@@ -329,9 +331,9 @@ def main() -> None:
     judge = Judge(*classifier.load(arguments.state, device))
     maker = ProgramMaker(arguments.pictures, arguments.softbox, device)
     sizes = arguments.prompts, arguments.seeds, arguments.vague
-    cases, result = evaluate(maker, judge, FULL, *sizes, others=not arguments.native_only)
-    write(arguments.pictures, cases, judge, result)
-    print(table(result))
+    for cases, result in evaluate(maker, judge, FULL, *sizes, others=not arguments.native_only):
+        write(arguments.pictures, cases, judge, result)
+        print(table(result), flush=True)
 
 
 if __name__ == "__main__":

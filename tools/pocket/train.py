@@ -87,6 +87,8 @@ def unet_stage(settings: Settings, arguments, clock: Clock, device, number: int,
 
 def measure(settings: Settings, arguments, clock: Clock, device, model, vae) -> None:
     """A sheet of pictures and the figures of the model. Without its clock's time, fewer of them."""
+    import torch
+
     import captions
     import draw
     import evaluate
@@ -94,6 +96,8 @@ def measure(settings: Settings, arguments, clock: Clock, device, model, vae) -> 
     from data import stream_of
     from tokenizer import Tokenizer
 
+    # Many shapes, each a few times: trying out kernels would take longer than it saves.
+    torch.backends.cudnn.benchmark = False
     tokenizer = Tokenizer.load(arguments.state / "tokenizer.json")
     blocks, prompts = [], []
     for size, n, columns in zip(settings.sizes, (36, 6, 4), (6, 6, 4)):
@@ -108,6 +112,7 @@ def measure(settings: Settings, arguments, clock: Clock, device, model, vae) -> 
     write_json(arguments.out / "sheet.json", prompts)
     say("wrote sheet.jpg")
     evaluate.run(model, vae, tokenizer, arguments.state, arguments.out, settings, device, others=clock.left() > 30.0)
+    torch.backends.cudnn.benchmark = device.type == "cuda"
 
 
 def evaluate_stage(settings: Settings, arguments, clock: Clock, device) -> None:
