@@ -49,7 +49,7 @@ class Source:
 
     def __exit__(self, *_) -> None:
         if self.pool is not None:
-            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool.shutdown(cancel_futures=True)
 
     def _drawn(self, jobs):
         """Results of `draw.job`, in order, with a few dozen in the works ahead."""

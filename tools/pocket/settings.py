@@ -57,7 +57,7 @@ class Settings:
     # Held-out pictures per size for figures on the VAE and the classifier.
     test_pictures: int = 1_000
     # Captions that the vocabulary is learnt from.
-    tokenizer_captions: int = 30_000
+    tokenizer_captions: int = 12_000
     eval_prompts: int = 200
     eval_seeds: int = 2
     eval_vague: int = 240
