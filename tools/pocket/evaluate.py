@@ -146,8 +146,10 @@ class ModelMaker:
 class ProgramMaker:
     """Reads the pictures of cases from a folder, where each is `ID.png`; those absent are made by the program, if given."""
 
-    def __init__(self, folder: Path, program: Path | None, device: torch.device):
+    def __init__(self, folder: Path, program: Path | None, model: Path | None, device: torch.device):
         self.folder, self.program, self.device = folder, program, device
+        # Without a model the program takes the one built into it.
+        self.model = ["--model", str(model)] if model else []
 
     def __call__(self, cases: list[Case]) -> dict[str, torch.Tensor]:
         """Pictures uint8 `[h, w, 3]` by the cases' ids; without those that are not there."""
@@ -155,14 +157,15 @@ class ProgramMaker:
         for case in cases:
             path = self.folder / f"{case.id}.png"
             if not path.exists() and self.program is not None:
-                subprocess.run([self.program, *program_arguments(case, path)], check=True, stdout=subprocess.DEVNULL)
+                command = [self.program, *program_arguments(case, path), *self.model]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             if path.exists():
                 made[case.id] = torch.from_numpy(np.array(Image.open(path).convert("RGB"))).to(self.device)
         return made
 
 
 def program_arguments(case: Case, path: Path) -> list[str]:
-    """The program's command line for a case, with its built-in model."""
+    """The program's command line for a case."""
     return ["generate", "--prompt", case.prompt, "--negative", case.negative, "--seed", str(case.seed), "--rng", "cpu",
             "--sampler", "euler", "--steps", str(case.steps), "--cfg", f"{case.cfg:g}",
             "--size", f"{case.size[0]}x{case.size[1]}", "--device", "cpu", "--out", str(path)]  # fmt: skip
@@ -312,6 +315,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Judges pictures that the program made.")
     parser.add_argument("--pictures", type=Path, help="folder with ID.png of each case")
     parser.add_argument("--softbox", type=Path, help="the program, to make the pictures that are absent")
+    parser.add_argument("--model", type=Path, help="the program's model, if not the one built into it")
     parser.add_argument("--state", type=Path, default=Path("target/pocket"), help="folder with the trained classifier")
     parser.add_argument("--write-list", type=Path, help="only write prompts, seeds and file names")
     parser.add_argument("--prompts", type=int, default=FULL.eval_prompts)
@@ -329,7 +333,7 @@ def main() -> None:
     arguments.pictures.mkdir(parents=True, exist_ok=True)
     device = prepare_device(0)
     judge = Judge(*classifier.load(arguments.state, device))
-    maker = ProgramMaker(arguments.pictures, arguments.softbox, device)
+    maker = ProgramMaker(arguments.pictures, arguments.softbox, arguments.model, device)
     sizes = arguments.prompts, arguments.seeds, arguments.vague
     for cases, result in evaluate(maker, judge, FULL, *sizes, others=not arguments.native_only):
         write(arguments.pictures, cases, judge, result)

@@ -73,6 +73,7 @@ def export(state: Path, folder: Path) -> int:
 
     sizes = {path.relative_to(folder): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
     for path, size in sizes.items():
+        (folder / path).chmod(0o644)
         say(f"{size:>10} bytes  {path}")
     total = sum(sizes.values())
     say(f"{total:>10} bytes  in all")
