@@ -59,8 +59,9 @@ def prepare_device(seed: int):
     torch.manual_seed(seed)
     if not torch.cuda.is_available():
         return torch.device("cpu")
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
+    torch.set_float32_matmul_precision("high")
+    # Flash attention takes every shape here without building plans at run time.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.benchmark_limit = 4
     say(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
