@@ -21,7 +21,7 @@ from geometry import RAISE, ellipsoid, length3, mouth_curve, parameters, parts, 
 
 # The camera stands this far before the head's centre: nearly parallel rays, as a portrait lens gives.
 CAMERA = 9.0
-STEPS, SHADOW_STEPS = 44, 16
+STEPS, SHADOW_STEPS = 40, 13
 # Shapes lie between these depths.
 NEAR, FAR_PLANE = 2.0, -1.9
 # Rays of one pass: a divisor of all sizes' rays, so that a GPU's kernels are compiled once for all of them.

@@ -36,26 +36,28 @@ class Settings:
     # Portraits in one call of the renderer.
     render_batch: int = 64
     # Most seconds that one set may take to render; what is there by then is used.
-    render_seconds: float = 100.0
+    render_seconds: float = 220.0
 
     vae_pictures: int = 24_000
     vae_batch: int = 32
     vae_seconds: float = 270.0
+    # A second helping, on new portraits, before the UNet.
+    vae_more_seconds: float = 110.0
     vae_lr: float = 1e-3
 
-    unet_pictures: int = 60_000
+    unet_pictures: int = 26_000
     unet_batch: int = 256
-    unet_seconds: float = 390.0
+    unet_seconds: float = 640.0
     unet_lr: float = 8e-4
     # Captions prepared for each picture; each use draws one of them.
     captions: int = 8
 
-    classifier_pictures: int = 14_000
+    classifier_pictures: int = 7_000
     classifier_batch: int = 256
-    classifier_seconds: float = 60.0
+    classifier_seconds: float = 40.0
 
     # Held-out pictures per size for figures on the VAE and the classifier.
-    test_pictures: int = 1_000
+    test_pictures: int = 500
     # Captions that the vocabulary is learnt from.
     tokenizer_captions: int = 12_000
     eval_prompts: int = 200
@@ -77,6 +79,7 @@ TINY = Settings(
     vae_pictures=40,
     vae_batch=4,
     vae_seconds=8.0,
+    vae_more_seconds=5.0,
     unet_pictures=40,
     unet_batch=4,
     unet_seconds=8.0,

@@ -25,6 +25,8 @@ from settings import FULL, SEED, TINY, Settings
 # Seconds that measuring takes, kept free before the deadline.
 CLASSIFIER_RESERVE = 35.0
 EVALUATION_RESERVE = 60.0
+# Seconds that rendering for the classifier takes.
+CLASSIFIER_RENDERING = 45.0
 
 
 def tokenizer_stage(settings: Settings, out: Path) -> Path:
@@ -56,7 +58,9 @@ def vae_stage(settings: Settings, arguments, clock: Clock, device) -> None:
     with Source(settings, device, tokenizer_file, arguments.workers) as source:
         # The classifier renders, trains and is measured after the VAE.
         after = settings.classifier_seconds + CLASSIFIER_RESERVE + 25.0
-        vae, report = train_vae.train(settings, device, clock, source, out, arguments.compile, after)
+        warmers = train_vae.warmers_of(settings) if arguments.compile else None
+        data = {size: some for size, (_, some) in source.by_size(stream_of("vae"), settings.vae_pictures).items()}
+        vae, report = train_vae.train(settings, device, clock, source, data, warmers, out, after)
         write_json(out / "vae-report.json", {"vae": report})
         blocks = []
         for size, columns in zip(settings.sizes, (6, 6, 4)):
@@ -71,17 +75,66 @@ def unet_stage(settings: Settings, arguments, clock: Clock, device, number: int,
     """One stage of text encoder and UNet, with pictures and figures after its state is saved."""
     import export
     import train_unet
-    from data import Source
+    from data import Source, stream_of
 
     state, out = arguments.state, arguments.out
     tokenizer_file = state / "tokenizer.json"
     vae = export.load_vae(state).to(device)
     with Source(settings, device, tokenizer_file, arguments.workers) as source:
+        warmers = train_unet.warmers_of(settings, tokenizer_file) if arguments.compile else None
+        chunks = source.chunks(stream_of("unet", number), settings.unet_pictures, settings.captions)
+        buckets = train_unet.latents_of(chunks, vae, device)
         model, report = train_unet.train(
-            settings, device, clock, source, vae, tokenizer_file, state, out, number, schedule, arguments.compile,
-            EVALUATION_RESERVE,
-        )  # fmt: skip
+            settings, device, clock, buckets, warmers, tokenizer_file, state, out, number, schedule, EVALUATION_RESERVE
+        )
     write_json(out / f"unet-{number}-report.json", report)
+    measure(settings, arguments, clock, device, model, vae)
+
+
+def rest_stage(settings: Settings, arguments, clock: Clock, device) -> None:
+    """Everything after a first VAE stage in one go, on one set of portraits: the VAE further, then text encoder and UNet, then
+    the classifier, pictures and figures. Compiles and renders once where separate stages would do so each time."""
+    from dataclasses import replace
+
+    import torch
+
+    import classifier
+    import train_unet
+    import train_vae
+    from data import Source, stream_of
+    from sampler import save_sheet
+
+    state, out = arguments.state, arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer_file = state / "tokenizer.json"
+    with Source(settings, device, tokenizer_file, arguments.workers) as source:
+        warming = (train_vae.warmers_of(settings), train_unet.warmers_of(settings, tokenizer_file)) if arguments.compile else (None, None)
+        chunks = list(source.chunks(stream_of("unet", 1), settings.unet_pictures, settings.captions))
+        pictures: dict = {}
+        for chunk in chunks:
+            pictures.setdefault(chunk.size, []).append(chunk.pictures)
+        after = settings.classifier_seconds + CLASSIFIER_RESERVE + CLASSIFIER_RENDERING + EVALUATION_RESERVE
+        data = {size: torch.cat(some) for size, some in pictures.items()}
+        more = replace(settings, vae_seconds=settings.vae_more_seconds)
+        later = after + 0.6 * settings.unet_seconds
+        vae, report = train_vae.train(more, device, clock, source, data, warming[0], out, later, state)
+        write_json(out / "vae-report.json", {"vae": report})
+        del data, pictures
+        buckets = train_unet.latents_of(chunks, vae, device)
+        chunks.clear()
+        model, report_unet = train_unet.train(
+            settings, device, clock, buckets, warming[1], tokenizer_file, state, out, 1, (0.0, 1.0), after
+        )
+        write_json(out / "unet-1-report.json", report_unet)
+        blocks = []
+        for size, columns in zip(settings.sizes, (6, 6, 4)):
+            _, plain = source.held_out(stream_of("sheet"), size, columns)
+            blocks += [(plain, columns), (train_vae.decode(vae, train_vae.encode(vae, plain)), columns)]
+        save_sheet(blocks, out / "vae-sheet.jpg")
+        judged = classifier.train(settings, device, clock, source, vae, out, CLASSIFIER_RESERVE + EVALUATION_RESERVE)
+        write_json(out / "vae-report.json", {"vae": report, "classifier": judged})
+    arguments.state = out
+    (out / "tokenizer.json").write_bytes(tokenizer_file.read_bytes())
     measure(settings, arguments, clock, device, model, vae)
 
 
@@ -138,7 +191,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains Pocket.")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--all", action="store_true", help="all stages in order")
-    what.add_argument("--stage", choices=["vae", "unet", "evaluate", "export"])
+    what.add_argument("--stage", choices=["vae", "unet", "rest", "evaluate", "export"])
     parser.add_argument("--number", type=int, default=1, help="which stage of the UNet; above 1 goes on from saved state")
     parser.add_argument("--schedule", type=float, nargs=2, default=(0.0, 1.0), metavar=("START", "END"),
                         help="the part of the whole training, 0 to 1, that this UNet stage covers")  # fmt: skip
@@ -168,13 +221,14 @@ def main() -> int:
     if arguments.all:
         arguments.state = arguments.out
         vae_stage(settings, arguments, clock, device)
-        unet_stage(settings, arguments, clock, device, 1, (0.0, 0.55))
-        unet_stage(settings, arguments, clock, device, 2, (0.55, 1.0))
+        rest_stage(settings, arguments, clock, device)
         export_stage(arguments)
     elif arguments.stage == "vae":
         vae_stage(settings, arguments, clock, device)
     elif arguments.stage == "unet":
         unet_stage(settings, arguments, clock, device, arguments.number, tuple(arguments.schedule))
+    elif arguments.stage == "rest":
+        rest_stage(settings, arguments, clock, device)
     elif arguments.stage == "evaluate":
         evaluate_stage(settings, arguments, clock, device)
     else:

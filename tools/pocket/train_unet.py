@@ -82,36 +82,36 @@ def prepared(vocabulary: int, device: torch.device):
     return model, make_loss(model, device), list(model.parameters())
 
 
-def latents_of(settings: Settings, source: Source, vae, stage: int) -> dict[Size, Bucket]:
-    """Renders and encodes the portraits of a stage."""
+def latents_of(chunks, vae, device: torch.device) -> dict[Size, Bucket]:
+    """Encodes rendered portraits, gathered by size."""
     parts: dict[Size, list] = {}
-    for chunk in source.chunks(stream_of("unet", stage), settings.unet_pictures, settings.captions):
+    for chunk in chunks:
         ids = torch.from_numpy(chunk.ids.astype(np.int16))
         parts.setdefault(chunk.size, []).append((encode(vae, chunk.pictures).half(), ids))
-    device = source.device
     return {
         size: Bucket(torch.cat([z for z, _ in some]), torch.cat([ids for _, ids in some]).to(device))
         for size, some in parts.items()
     }
 
 
+def warmers_of(settings: Settings, tokenizer_file: Path) -> Warmers:
+    """Helper processes that compile the training step while something else is done."""
+    entries = str(len(Tokenizer.load(tokenizer_file)))
+    return Warmers(
+        settings.sizes, lambda size: [__file__, "--warm", str(size[0]), str(size[1]), "--vocabulary", entries]
+    )
+
+
 def train(
-    settings: Settings, device: torch.device, clock: Clock, source: Source, vae, tokenizer_file: Path,
-    state: Path, out: Path, stage: int, schedule: tuple[float, float], compiled: bool, reserve: float,
+    settings: Settings, device: torch.device, clock: Clock, buckets: dict[Size, Bucket], warmers: Warmers | None,
+    tokenizer_file: Path, state: Path, out: Path, stage: int, schedule: tuple[float, float], reserve: float,
 ):  # fmt: skip
-    """One stage: renders, trains, saves into `out`. Returns the averaged model and a report.
+    """One stage: trains on latents by size, saves into `out`. Returns the averaged model and a report.
 
     Goes on from the state in the folder `state`, unless `stage` is 1. `schedule` is the part of the whole training, in 0..1,
     that this stage covers. `reserve` is how many seconds of the clock have to remain for what follows the saving.
     """
     tokenizer = Tokenizer.load(tokenizer_file)
-    warmers = None
-    if compiled:
-        entries = str(len(tokenizer))
-        warmers = Warmers(
-            settings.sizes, lambda size: [__file__, "--warm", str(size[0]), str(size[1]), "--vocabulary", entries]
-        )
-    buckets = latents_of(settings, source, vae, stage)
     ready = warmers.wait(max(5.0, min(200.0, clock.left() - reserve - 0.6 * settings.unet_seconds))) if warmers else set()
 
     model, loss, parameters = prepared(len(tokenizer), device)
@@ -141,10 +141,16 @@ def train(
     rng = np.random.default_rng([SEED, 8, stage])
     sizes = list(buckets)
     shares = np.array([len(buckets[size].latents) for size in sizes], float)
+    kept = False
     while loop.schedule.progress() < 1.0:
         size = sizes[rng.choice(len(sizes), p=shares / shares.sum())]
         value = step(size, *batch(size))
         loop.update(value, settings.unet_batch)
+        if not kept and loop.schedule.progress() > 0.4:
+            # Something to go on from, should the machine be lost.
+            kept = True
+            names = [name for name, p in model.named_parameters() if p.requires_grad]
+            save_parts({name: v.half() for name, v in zip(names, loop.average.values, strict=True)}, out / "middle", "unet")
     loop.look()
     loop.average.copy_to_parameters()
     report = {

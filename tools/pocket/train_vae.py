@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from common import Clock, prepare_device, save_parts, say
+from common import Clock, load_parts, prepare_device, save_parts, say
 from compiling import Step, Warmers, warm
 from data import Source, stream_of, to_bytes, to_signed
 from model import PIXELS_PER_CELL, build_vae, count
@@ -75,18 +75,25 @@ def prepared(settings: Settings, device: torch.device):
     return vae, make_loss(vae, device), list(vae.parameters())
 
 
-def train(settings: Settings, device: torch.device, clock: Clock, source: Source, out: Path, compiled: bool, reserve: float):
-    """Renders, trains, whitens, saves into `out`. Returns the finished VAE (f32, frozen) and a report.
+def warmers_of(settings: Settings) -> Warmers:
+    """Helper processes that compile the training step while something else is done."""
+    return Warmers(settings.sizes, lambda size: [__file__, "--warm", str(size[0]), str(size[1])])
 
-    `reserve` is how many seconds of the clock have to remain for what follows.
+
+def train(
+    settings: Settings, device: torch.device, clock: Clock, source: Source, data: dict[Size, torch.Tensor],
+    warmers: Warmers | None, out: Path, reserve: float, state: Path | None = None,
+):  # fmt: skip
+    """Trains on pictures by size, whitens, saves into `out`. Returns the finished VAE (f32, frozen) and a report.
+
+    Goes on from the VAE in the folder `state`, if given, with half the learning rate. `reserve` is how many seconds of the
+    clock have to remain for what follows.
     """
-    warmers = None
-    if compiled:
-        warmers = Warmers(settings.sizes, lambda size: [__file__, "--warm", str(size[0]), str(size[1])])
-    data = {size: pictures for size, (_, pictures) in source.by_size(stream_of("vae"), settings.vae_pictures).items()}
     ready = warmers.wait(max(5.0, min(150.0, clock.left() - reserve - 0.6 * settings.vae_seconds))) if warmers else set()
 
     vae, loss, parameters = prepared(settings, device)
+    if state is not None:
+        vae.load_state_dict({name: tensor.float() for name, tensor in load_parts(state, "vae")[0].items()})
     say(f"VAE: {count(vae)} parameters")
     step = Step(loss, parameters, ready)
     # Each size compiles (from the caches) before the clock of the schedule starts.
@@ -95,7 +102,7 @@ def train(settings: Settings, device: torch.device, clock: Clock, source: Source
     for parameter in parameters:
         parameter.grad = None
     seconds = clock.budget(settings.vae_seconds, reserve)
-    loop = Loop("VAE", vae, Schedule(settings.vae_lr, seconds), device)
+    loop = Loop("VAE", vae, Schedule(settings.vae_lr * (0.5 if state else 1.0), seconds), device)
     say(f"VAE: training {seconds:.0f} s")
     rng = np.random.default_rng([SEED, 7])
     sizes = list(data)
