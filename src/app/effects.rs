@@ -3,7 +3,7 @@
 //! Everything that can take a while runs on a thread of its own. Answers come back as actions.
 
 use super::forecast::Cost;
-use crate::base::{JobError, Latest, ModelChoice, OutputPlan, Problem, ShotRequest, VaeChoice, parameters};
+use crate::base::{JobError, Latest, ModelChoice, OutputPlan, Problem, Reason, ShotRequest, VaeChoice, parameters};
 use crate::diffusion::weights::{self, Family, Inspection};
 use crate::engine::names::{self, NameParts};
 use crate::engine::{metadata, problem_of_weights, save};
@@ -145,7 +145,7 @@ impl Effects {
             }
         });
         if let Err(error) = started {
-            self.tell(Action::EffectFailed(error.to_string()));
+            self.tell(Action::EffectFailed(Reason::io(Path::new(""), &error)));
         }
     }
 
@@ -225,14 +225,13 @@ fn save_as(
     let written = save::write(image, parameters, &OutputPlan::File(file.clone()), &parts);
     let result = written.map(|path| path.unwrap_or_else(|| file.clone())).map_err(|error| {
         let folder = file.parent().map(ToOwned::to_owned).unwrap_or_default();
-        let why = error.to_string();
-        Box::new(JobError::new(Problem::NotSaved { folder, why: why.clone() }, why))
+        Box::new(JobError::new(Problem::NotSaved { folder, why: error.reason() }, error.to_string()))
     });
     Action::SaveAsDone { shot, result }
 }
 
 /// Shows a folder, or a file in its folder, in the system's file manager.
-fn reveal(path: &Path) -> Result<(), String> {
+fn reveal(path: &Path) -> Result<(), Reason> {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let mut command = if cfg!(target_os = "windows") {
         Command::new("explorer")
@@ -241,7 +240,9 @@ fn reveal(path: &Path) -> Result<(), String> {
     } else {
         Command::new("xdg-open")
     };
-    let mut child = command.arg(folder).spawn().map_err(|error| error.to_string())?;
+    let opener = PathBuf::from(command.get_program());
+    let failed = |error: std::io::Error| Reason::io(&opener, &error);
+    let mut child = command.arg(folder).spawn().map_err(failed)?;
     // Waited for, so that no dead process is left behind; its exit code says little (explorer's is always 1).
-    child.wait().map(drop).map_err(|error| error.to_string())
+    child.wait().map(drop).map_err(failed)
 }

@@ -10,7 +10,7 @@ mod services;
 
 use crate::base::choice::MemoryLimits;
 use crate::base::{Latest, VaeChoice};
-use crate::cli::{WindowArgs, language, say_on_stderr};
+use crate::cli::{WindowArgs, language, say_on_stderr, start_error};
 use crate::engine::protocol::{Command, Event};
 use crate::engine::{self, EngineSettings};
 use crate::studio::{Action, Preferences, Setting, Studio};
@@ -57,7 +57,10 @@ pub fn run(arguments: WindowArgs) -> ExitCode {
             tracing::debug!("the window did not open: {error}");
             let said = match &error {
                 // What the window was to open with does not hold, such as a script of figures.
-                eframe::Error::AppCreation(why) => why.to_string(),
+                eframe::Error::AppCreation(why) => match why.downcast_ref::<engine::StartError>() {
+                    Some(error) => start_error(lang, error),
+                    None => why.to_string(),
+                },
                 _ if has_display() => words::NO_WINDOW.get(lang).to_owned(),
                 _ => words::NO_DISPLAY.get(lang).to_owned(),
             };
@@ -69,8 +72,12 @@ pub fn run(arguments: WindowArgs) -> ExitCode {
 
 /// Whether there is a display to open a window on. Systems other than Linux always have one.
 fn has_display() -> bool {
-    let named = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(named)
+    !cfg!(target_os = "linux") || ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(is_set)
+}
+
+/// Whether an environment variable is there and not empty.
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
 struct App {
@@ -81,6 +88,7 @@ struct App {
     commands: Sender<Command>,
     events: Receiver<Event>,
     quitting: bool,
+    x11: bool,
     frame_times: Option<FrameTimes>,
 }
 
@@ -114,7 +122,16 @@ impl App {
             let made = FrameTimes::create(path);
             made.inspect_err(|error| tracing::warn!("{}: {error}", path.display())).ok()
         });
-        Ok(App { studio, view: ViewState::default(), effects, commands, events, quitting: false, frame_times })
+        Ok(App {
+            studio,
+            view: ViewState::default(),
+            effects,
+            commands,
+            events,
+            quitting: false,
+            x11: is_x11(),
+            frame_times,
+        })
     }
 
     fn measure(&mut self, pass: Pass, start: Duration) {
@@ -127,6 +144,21 @@ impl App {
         let effects = self.studio.apply(action);
         self.quitting |= self.effects.perform(effects, &self.studio);
     }
+}
+
+/// Whether the window is on X11: winit's own rule for choosing between it and Wayland.
+fn is_x11() -> bool {
+    cfg!(target_os = "linux") && !["WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(is_set)
+}
+
+/// On X11 an input method is told one point only, the cursor's upper left corner, and lays its candidates over the line
+/// that is being written. It is told the lower corner instead. Elsewhere it is told the whole cursor.
+fn place_candidates_below(ctx: &Context) {
+    ctx.output_mut(|output| {
+        if let Some(ime) = &mut output.ime {
+            ime.cursor_rect = ime.cursor_rect.translate(egui::vec2(0.0, ime.cursor_rect.height()));
+        }
+    });
 }
 
 /// What was given on the command line goes before what was kept.
@@ -179,6 +211,9 @@ impl eframe::App for App {
         }
         if self.quitting {
             ui.ctx().send_viewport_cmd(ViewportCommand::Close);
+        }
+        if self.x11 {
+            place_candidates_below(ui.ctx());
         }
         self.measure(Pass::Ui, start);
     }

@@ -1,6 +1,6 @@
 //! What is known of the device's memory at a moment.
 
-use super::Bytes;
+use super::{Bytes, Reason};
 
 /// One reading. `None` is unknown, and is shown as unknown, never as zero.
 ///
@@ -24,8 +24,8 @@ pub struct MemoryReading {
     pub free: Option<Bytes>,
     /// The most this program has held during the running job, as the driver counts it.
     pub peak: Option<Bytes>,
-    /// Why something above is unknown, one technical line each.
-    pub unknown_because: Vec<String>,
+    /// Why something above is unknown.
+    pub unknown_because: Vec<Reason>,
 }
 
 impl MemoryReading {

@@ -11,6 +11,7 @@ pub mod memory;
 pub mod parameters;
 pub mod picture;
 pub mod problem;
+pub mod reason;
 pub mod request;
 pub mod sampling;
 
@@ -21,5 +22,6 @@ pub use latest::Latest;
 pub use memory::{CleanReport, MemoryReading};
 pub use picture::RgbImage;
 pub use problem::{Hint, JobError, Notice, Problem};
+pub use reason::{Flaw, Reason};
 pub use request::{JobId, ShotRequest, Size};
 pub use sampling::{NoiseSource, SamplerKind, ScheduleKind};

@@ -1,17 +1,18 @@
 //! What can go wrong and what a person should know, as data. `text/` says it in words.
 
-use super::{Bytes, Size};
+use super::request::RequestError;
+use super::{Bytes, Flaw, Reason, Size};
 use std::path::PathBuf;
 
 /// What happened. `text::problem` makes the headline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
     /// The request itself does not hold.
-    Request(String),
+    Request(RequestError),
     /// The file or folder is not there or cannot be read.
     FileUnreadable { path: PathBuf },
-    /// The file is damaged, cut short, or no safetensors file; `what` is the technical finding.
-    FileDamaged { path: PathBuf, what: String },
+    /// The file is damaged, cut short, or no safetensors file.
+    FileDamaged { path: PathBuf, what: Flaw },
     /// A download that has not finished.
     FileIncomplete { path: PathBuf, have: Bytes, need: Bytes },
     /// The file was replaced or cut while it was in use.
@@ -23,11 +24,11 @@ pub enum Problem {
     /// A checkpoint that lacks its VAE, and none was chosen or found beside it.
     NoVae { path: PathBuf },
     /// A part of the checkpoint is missing or does not fit.
-    BadCheckpoint { path: PathBuf, what: String },
+    BadCheckpoint { path: PathBuf, what: Flaw },
     /// No checkpoint is chosen.
     NoModel,
     /// The chosen device is not usable.
-    DeviceUnavailable { device: String, why: String },
+    DeviceUnavailable { device: String, why: Reason },
     /// The device stopped answering during the run.
     DeviceLost { device: String },
     /// The GPU stack panicked; the job failed, the program goes on.
@@ -43,7 +44,7 @@ pub enum Problem {
     /// The picture could not be decoded to finite pixels in any precision, f32 included.
     PictureNotFinite,
     /// The picture was made but not written.
-    NotSaved { folder: PathBuf, why: String },
+    NotSaved { folder: PathBuf, why: Reason },
     /// A bug of ours.
     Internal(String),
 }
@@ -143,13 +144,13 @@ pub enum Notice {
     /// The model is random weights: pictures are noise.
     NoiseModel,
     /// A better device is not used, and why; with the command that would help, if one does.
-    BetterDevice { device: String, why: String, command: Option<String> },
+    BetterDevice { device: String, why: Reason, command: Option<String> },
     /// A device was lost and replaced.
     DeviceReplaced { lost: String, now: String },
     /// The card is over the limit; the job goes on since its own need is small.
     OverLimit { used: f64, limit: f64 },
-    /// What could not be read of the memory, technically.
-    GaugeUnknown(String),
+    /// Something of the memory could not be read.
+    GaugeUnknown(Reason),
     /// The picture was made but not written where it was asked.
-    NotSaved { why: String },
+    NotSaved { why: Reason },
 }

@@ -201,6 +201,12 @@ pub enum RequestError {
     Cfg(f32),
     #[error("clip skip {0}: 1 to 12 is possible")]
     ClipSkip(u32),
+    /// A checkpoint's text encoder has fewer layers than are to be skipped.
+    #[error("clip skip {skip}: this checkpoint's text encoder has {layers} layers")]
+    Layers { skip: u32, layers: usize },
+    /// A VAE's factor does not divide the size.
+    #[error("{size} is not a multiple of {factor}, as this VAE needs")]
+    Factor { size: Size, factor: usize },
     #[error("{0} pictures: 1 to 1000 are possible")]
     Count(u32),
     #[error("{} does not work with the {} schedule", sampler.label(), schedule.label())]

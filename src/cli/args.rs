@@ -1,7 +1,8 @@
 //! What the command line accepts: commands, options, their words of help, and their checks.
 //!
 //! Everything that can be wrong with an option by itself is found here, before anything is opened; clap then ends the
-//! program with code 2. Help texts are English; what is said while running is in `text`.
+//! program with code 2. Help texts stand here in English and in `text/help.rs` in Chinese; what is said while running is in
+//! `text` altogether.
 
 use crate::base::choice::MemoryLimits;
 use crate::base::request::draw_seed;
@@ -12,7 +13,8 @@ use crate::base::{
 use crate::engine::names::DEFAULT_PATTERN;
 use crate::engine::protocol::Setup;
 use crate::engine::save::format_of;
-use crate::text::cli;
+use crate::text::help::EXAMPLES;
+use crate::text::{Phrase, cli};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -23,22 +25,13 @@ use std::path::PathBuf;
 /// Without a command the window opens.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "softbox", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES.en)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
     pub window: WindowArgs,
 }
-
-const EXAMPLES: &str = "Examples:
-  softbox                                             open the window
-  softbox devices                                     what can calculate here, and what is missing
-  softbox generate --model sd15.safetensors --prompt \"portrait, soft light\"
-  softbox generate --model random-sd15 --steps 20 --json
-
-Exit codes: 0 done, 1 no window can open or a fault of the program, 2 wrong usage, 3 bad input or nowhere to write to,
-4 not enough memory, 5 device failed, 130 interrupted.";
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
@@ -192,8 +185,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub request: RequestArgs,
     /// How many runs after the first, which also loads
-    #[arg(long, value_name = "N", default_value_t = 3, allow_hyphen_values = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = runs, default_value = "3", allow_hyphen_values = true)]
     pub runs: u32,
     #[command(flatten)]
     pub say: SayArgs,
@@ -268,6 +260,11 @@ impl From<FormatArg> for ImageFormat {
     }
 }
 
+/// Why an option's value does not hold. Clap carries it; `usage` says it in the person's language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.en)]
+pub struct Unfit(pub Phrase);
+
 /// A seed as typed: `None` is to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(pub Option<u64>);
@@ -338,25 +335,28 @@ fn models() -> impl TypedValueParser<Value = ModelChoice> {
     OsStringValueParser::new().try_map(model)
 }
 
-fn model(name: OsString) -> Result<ModelChoice, &'static str> {
+fn model(name: OsString) -> Result<ModelChoice, Unfit> {
     match name.to_str() {
-        Some("") => Err("a path is missing"),
+        Some("") => Err(Unfit(cli::UNFIT_NO_PATH)),
         Some("random-sd15") => Ok(ModelChoice::RandomSd15),
         _ => Ok(ModelChoice::Path(name.into())),
     }
 }
 
-fn whole(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "it is a whole number, such as 4".to_owned())
+fn whole(text: &str) -> Result<u32, Unfit> {
+    text.parse().map_err(|_| Unfit(cli::UNFIT_WHOLE))
 }
 
-fn number(text: &str) -> Result<f32, String> {
-    let wrong = || "it is a number, such as 7.5".to_owned();
-    text.parse().ok().filter(|number: &f32| number.is_finite() && *number >= 0.0).ok_or_else(wrong)
+fn runs(text: &str) -> Result<u32, Unfit> {
+    text.parse().ok().filter(|runs| (1..=100).contains(runs)).ok_or(Unfit(cli::UNFIT_RUNS))
 }
 
-fn device(text: &str) -> Result<DeviceChoice, String> {
-    let wrong = || "it is auto, cuda, cuda:N, vulkan, vulkan:N or cpu".to_owned();
+fn number(text: &str) -> Result<f32, Unfit> {
+    text.parse().ok().filter(|number: &f32| number.is_finite() && *number >= 0.0).ok_or(Unfit(cli::UNFIT_NUMBER))
+}
+
+fn device(text: &str) -> Result<DeviceChoice, Unfit> {
+    let wrong = || Unfit(cli::UNFIT_DEVICE);
     let (name, number) = text.split_once(':').map_or((text, None), |(name, number)| (name, Some(number)));
     let number: Option<usize> = number.map(|number| number.parse().map_err(|_| wrong())).transpose()?;
     match (name.to_ascii_lowercase().as_str(), number) {
@@ -369,16 +369,16 @@ fn device(text: &str) -> Result<DeviceChoice, String> {
 }
 
 /// Unsigned 64-bit, never through a float. Any other negative number than −1 is refused.
-fn seed(text: &str) -> Result<Seed, String> {
+fn seed(text: &str) -> Result<Seed, Unfit> {
     match text {
         "-1" => Ok(Seed(None)),
-        text => text.parse().map(|seed| Seed(Some(seed))).map_err(|_| format!("a seed is 0 to {}, or -1", u64::MAX)),
+        text => text.parse().map(|seed| Seed(Some(seed))).map_err(|_| Unfit(cli::UNFIT_SEED)),
     }
 }
 
 /// "90", "90%" or "0.9" → 0.9.
-fn percent(text: &str) -> Result<f64, String> {
-    let wrong = || "it is 50 to 98, in percent".to_owned();
+fn percent(text: &str) -> Result<f64, Unfit> {
+    let wrong = || Unfit(cli::UNFIT_PERCENT);
     let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| wrong())?;
     let share = if number <= 1.0 { number } else { number / 100.0 };
     if (0.5..=0.98).contains(&share) { Ok(share) } else { Err(wrong()) }

@@ -3,10 +3,10 @@
 use super::args::DevicesArgs;
 use super::follow::device_name;
 use super::{Exit, Voice, report};
-use crate::base::DeviceChoice;
+use crate::base::{DeviceChoice, Lang};
 use crate::engine::device::{self, Candidate, OpenError};
 use crate::text::cli;
-use crate::text::devices::reason;
+use crate::text::reasons::reason;
 use serde_json::{Value, json};
 use std::panic;
 
@@ -20,7 +20,8 @@ pub fn run(args: &DevicesArgs) -> Exit {
     for (candidate, opened) in &checked {
         let device = format!("{}  {}", device_name(candidate.choice), candidate.label());
         voice.line(&match (opened, candidate.total) {
-            (Err(error), _) => cli::DEVICE_NOT_USABLE.with(voice.lang, &[("device", &device), ("why", error)]),
+            (Err(error), _) => cli::DEVICE_NOT_USABLE
+                .with(voice.lang, &[("device", &device), ("why", &reason(voice.lang, &error.reason()))]),
             (Ok(()), Some(total)) => {
                 cli::DEVICE_USABLE_MEMORY.with(voice.lang, &[("device", &device), ("memory", &total)])
             }
@@ -63,7 +64,7 @@ fn described(candidate: &Candidate, opened: &Result<(), OpenError>) -> Value {
         "device": device_name(candidate.choice),
         "name": candidate.name,
         "usable": opened.is_ok(),
-        "why_not": opened.as_ref().err().map(OpenError::to_string),
+        "why_not": opened.as_ref().err().map(|error| reason(Lang::En, &error.reason())),
         "backend": match candidate.choice {
             DeviceChoice::Cuda(_) => "cuda",
             DeviceChoice::Vulkan(_) => "vulkan",

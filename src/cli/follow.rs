@@ -8,6 +8,7 @@ use crate::engine::protocol::{
     Command, DeviceStatus, EngineHandle, Event, Job, JobControl, PauseReason, Progress, Shot, Summary,
 };
 use crate::engine::{self, EngineSettings, StartError, save};
+use crate::text::reasons::reason;
 use crate::text::{cli, figures, memory, notices, problems, window};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -50,8 +51,8 @@ impl Outcome {
 pub fn start(settings: EngineSettings, voice: Voice) -> Result<EngineHandle, Exit> {
     // Nobody sleeps here: this thread waits on the events themselves.
     engine::start(settings, || {}).map_err(|error| match error {
-        StartError::Script(error) => voice.refuse(Exit::Input, &error.to_string()),
-        StartError::Thread(error) => voice.refuse(Exit::Internal, &error.to_string()),
+        StartError::Script(_) => voice.refuse(Exit::Input, &super::start_error(voice.lang, &error)),
+        StartError::Thread(_) => voice.refuse(Exit::Internal, &super::start_error(voice.lang, &error)),
     })
 }
 
@@ -273,9 +274,10 @@ impl Show {
         // These come with every picture.
         self.said.retain(|phase| !matches!(phase, Phase::Decoding | Phase::Saving));
         if let Some(why) = &shot.save_error {
+            let why = reason(self.voice.lang, why);
             let said = match &shot.file {
-                Some(file) => cli::SAVED_ELSEWHERE.with(self.voice.lang, &[("why", why), ("file", &file.display())]),
-                None => cli::NOT_SAVED_ANYWHERE.with(self.voice.lang, &[("why", why)]),
+                Some(file) => cli::SAVED_ELSEWHERE.with(self.voice.lang, &[("why", &why), ("file", &file.display())]),
+                None => cli::NOT_SAVED_ANYWHERE.with(self.voice.lang, &[("why", &why)]),
             };
             self.say(&cli::error(self.voice.lang, &said, ""));
             return;

@@ -8,7 +8,7 @@ use crate::engine::EngineSettings;
 use crate::engine::protocol::Command;
 use crate::engine::save::{SaveError, save_latents};
 use crate::engine::targets;
-use crate::text::{cli, problems};
+use crate::text::{cli, problems, reasons};
 use std::path::PathBuf;
 
 pub fn run(args: &GenerateArgs) -> Exit {
@@ -111,10 +111,11 @@ fn cannot_write(lang: Lang, error: &SaveError, option: &str) -> String {
         SaveError::NotAFile { path } => with(cli::TARGET_NO_FILE, path),
         SaveError::OtherKind { path } => with(cli::TARGET_OTHER_KIND, path),
         SaveError::Io { path, source } => {
-            let reason = cli::TARGET_ELSE.with(lang, &[("path", &path.display()), ("why", source)]);
+            let why = reasons::io(lang, source.kind(), &source.to_string());
+            let reason = cli::TARGET_ELSE.with(lang, &[("path", &path.display()), ("why", &why)]);
             cli::CHOOSE_ANOTHER.with(lang, &[("reason", &reason), ("option", &option)])
         }
-        SaveError::Encode(_) | SaveError::Latents { .. } => error.to_string(),
+        SaveError::Encode(_) | SaveError::Latents { .. } => reasons::reason(lang, &error.reason()),
     }
 }
 

@@ -8,8 +8,10 @@ use crate::diffusion::weights::inspect::KeyList;
 use crate::diffusion::weights::{Inspection, inspect};
 use crate::engine::metadata::{self, ReadError};
 use crate::engine::problem_of_weights;
+use crate::text::reasons::reason;
 use crate::text::{cli, figures, notices, problems};
 use serde_json::{Map, Value, json};
+use std::path::Path;
 
 pub fn run(args: &InspectArgs) -> Exit {
     let voice = Voice::new(&args.say);
@@ -21,7 +23,8 @@ pub fn run(args: &InspectArgs) -> Exit {
             Ok(text) => return picture(text.as_deref(), args, voice),
             Err(ReadError::NotAPicture) => {}
             Err(error) => {
-                let values: [(&str, &dyn std::fmt::Display); 2] = [("file", &args.file.display()), ("why", &error)];
+                let why = reason(voice.lang, &error.reason(Path::new("")));
+                let values: [(&str, &dyn std::fmt::Display); 2] = [("file", &args.file.display()), ("why", &why)];
                 return voice.refuse(Exit::Input, &cli::CANNOT_READ.with(voice.lang, &values));
             }
         }

@@ -2,7 +2,7 @@
 
 use super::args::MemoryArgs;
 use super::{Exit, Voice, follow, report};
-use crate::base::{Bytes, JobError, MemoryReading, Notice, Problem};
+use crate::base::{Bytes, JobError, MemoryReading, Notice, Problem, Reason};
 use crate::engine::EngineSettings;
 use crate::engine::device;
 use crate::engine::protocol::{Command, DeviceStatus, EngineHandle, Event};
@@ -36,7 +36,7 @@ pub fn run(args: &MemoryArgs) -> Exit {
     // The engine may have ended by itself; then there is nobody left to tell.
     drop(engine.commands.send(Command::Shutdown));
     let (Some(status), Some(reading)) = (status, read) else {
-        let (device, why) = (follow::device_name(args.device), memory::NO_READING.get(voice.lang).to_owned());
+        let (device, why) = (follow::device_name(args.device), Reason::NoReading);
         return voice.fail(&JobError::new(Problem::DeviceUnavailable { device, why }, ""));
     };
     say(&reading, &status, voice);

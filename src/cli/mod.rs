@@ -8,18 +8,22 @@ mod bench;
 mod devices;
 mod follow;
 mod generate;
+mod help;
 mod inspect;
 mod memory;
 mod report;
+mod usage;
 mod write;
 
 pub use args::{Cli, Command, LangArg, WindowArgs};
 pub use write::say as say_on_stderr;
 
 use crate::base::{JobError, Lang, Problem};
-use crate::text::{cli, problems};
+use crate::engine::StartError;
+use crate::memory::MemoryError;
+use crate::text::{cli, problems, reasons};
 use args::SayArgs;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, ValueEnum};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io;
@@ -85,26 +89,63 @@ impl Exit {
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Mode, ExitCode> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let json = arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json");
-    match Cli::try_parse_from(arguments) {
+    let lang = language(asked_language(&arguments));
+    let matches = help::in_language(Cli::command(), lang).try_get_matches_from(arguments);
+    match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(Cli { command: Some(command), .. }) => Ok(Mode::Command(command)),
         Ok(Cli { command: None, window }) => Ok(Mode::Window(Box::new(window))),
-        Err(error) => {
-            // A closed pipe is no reason to say more.
+        // Help and the version. A closed pipe is no reason to say more.
+        Err(error) if !error.use_stderr() => {
             drop(error.print());
-            if json && error.use_stderr() {
-                write::result(&format!("{:#}", usage_failure(&error)));
+            Err(ExitCode::SUCCESS)
+        }
+        Err(error) => {
+            let said = usage::sentence(lang, &error);
+            write::say(&cli::error(lang, &said, ""));
+            write::say(&cli::HINT_LINE.with(lang, &[("what", &cli::USAGE_HELP.get(lang))]));
+            if json {
+                write::result(&format!("{:#}", usage_failure(&said, &error)));
             }
-            Err(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8)))
+            Err(Exit::Usage.into())
         }
     }
 }
 
-/// Wrong usage as JSON. The message is clap's own, without its "error: " and the lines on usage below.
-fn usage_failure(error: &clap::Error) -> Value {
-    let text = error.to_string();
-    let first = text.split("\n\n").next().unwrap_or_default();
-    let message = first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
-    json!({ "error": { "message": message, "details": text.trim(), "exit_code": Exit::Usage as u8 } })
+/// The language that the arguments ask for, found before they are known to hold: wrong usage is said in it too.
+fn asked_language(arguments: &[OsString]) -> Option<LangArg> {
+    let mut words = arguments.iter().take_while(|argument| *argument != "--").filter_map(|argument| argument.to_str());
+    let name = loop {
+        let word = words.next()?;
+        match word.strip_prefix("--lang") {
+            Some("") => break words.next()?,
+            Some(rest) if rest.starts_with('=') => break rest.trim_start_matches('='),
+            _ => {}
+        }
+    };
+    LangArg::from_str(name, true).ok()
+}
+
+/// Wrong usage as JSON, with clap's own words as the details.
+fn usage_failure(said: &str, error: &clap::Error) -> Value {
+    let details = error.to_string();
+    json!({ "error": { "message": said, "details": details.trim(), "exit_code": Exit::Usage as u8 } })
+}
+
+/// Why the engine did not start.
+pub fn start_error(lang: Lang, error: &StartError) -> String {
+    match error {
+        StartError::Script(MemoryError::ScriptUnreadable { path, why }) => {
+            cli::BAD_SCRIPT.with(lang, &[("file", &path.display()), ("why", &reasons::reason(lang, why))])
+        }
+        StartError::Script(MemoryError::ScriptLine { path, line, what }) => {
+            let why = reasons::SCRIPT_LINE.with(lang, &[("line", line), ("told", what)]);
+            cli::BAD_SCRIPT.with(lang, &[("file", &path.display()), ("why", &why)])
+        }
+        StartError::Script(error) => error.to_string(),
+        StartError::Thread(error) => {
+            cli::NO_THREAD.with(lang, &[("why", &reasons::io(lang, error.kind(), &error.to_string()))])
+        }
+    }
 }
 
 /// Does one command. Results that could not be written, for a full disk, are a failure.
@@ -209,18 +250,19 @@ mod tests {
     use super::*;
     use crate::base::Bytes;
     use crate::base::problem::Phase;
+    use clap::Parser;
 
     #[test]
     fn every_kind_of_problem_has_the_code_that_the_help_names() {
         let device = || "x".to_owned();
         for (problem, code) in [
-            (Problem::Request(device()), 2),
+            (Problem::Request(crate::base::request::RequestError::Steps(0)), 2),
             (Problem::NoModel, 3),
             (Problem::WrongKind { path: "a".into(), kind: "LoRA".to_owned() }, 3),
             (Problem::DoesNotFit { need: Bytes(2), have: Bytes(1), limit: Bytes(1), fits: None }, 4),
             (Problem::OutOfMemory { phase: Phase::Decoding }, 4),
             (Problem::DeviceLost { device: device() }, 5),
-            (Problem::DeviceUnavailable { device: device(), why: device() }, 5),
+            (Problem::DeviceUnavailable { device: device(), why: crate::base::Reason::NoCard }, 5),
             (Problem::Internal(device()), 1),
         ] {
             assert_eq!(Exit::of(&problem) as u8, code, "{problem:?}");
@@ -244,6 +286,17 @@ mod tests {
     }
 
     #[test]
+    fn the_language_is_known_before_the_arguments_are() {
+        let asked = |words: &[&str]| asked_language(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(asked(&["softbox", "generate", "--lang", "zh", "--steps"]), Some(LangArg::Zh));
+        assert_eq!(asked(&["softbox", "--lang=en"]), Some(LangArg::En));
+        assert_eq!(asked(&["softbox", "--lang", "fr"]), None);
+        assert_eq!(asked(&["softbox", "--language", "zh"]), None);
+        assert_eq!(asked(&["softbox", "--lang"]), None);
+        assert_eq!(asked(&["softbox", "--", "--lang=zh"]), None);
+    }
+
+    #[test]
     fn wrong_usage_is_said_in_one_sentence_as_json() {
         for (arguments, says) in [
             (&["generate", "--model", "m", "--size", "8x8"][..], "--size"),
@@ -254,10 +307,9 @@ mod tests {
         ] {
             let arguments = std::iter::once("softbox").chain(arguments.iter().copied());
             let error = Cli::try_parse_from(arguments).unwrap_err();
-            let object = usage_failure(&error);
+            let object = usage_failure(&usage::sentence(Lang::En, &error), &error);
             let message = object["error"]["message"].as_str().unwrap();
             assert!(message.contains(says) && !message.contains('\n'), "{message}");
-            assert!(!message.starts_with("error"), "{message}");
             assert_eq!((object["error"]["exit_code"].as_u64(), error.exit_code()), (Some(2), 2));
         }
     }

@@ -6,6 +6,7 @@ use super::follow::{Outcome, device_name};
 use crate::base::{Bytes, JobError, Lang, MemoryReading, ModelChoice, ShotRequest, VaeChoice};
 use crate::engine::protocol::{PassedOver, PauseReason, Setup, Summary};
 use crate::text::notices;
+use crate::text::reasons::reason;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -35,7 +36,8 @@ pub fn generated(outcome: &Outcome, request: &ShotRequest, setup: &Setup, latent
         "interrupted": outcome.interrupted,
         "notices": said,
     });
-    let errors: Vec<&str> = outcome.shots.iter().filter_map(|shot| shot.save_error.as_deref()).collect();
+    let errors = outcome.shots.iter().filter_map(|shot| shot.save_error.as_ref());
+    let errors: Vec<String> = errors.map(|why| reason(Lang::En, why)).collect();
     if !errors.is_empty() {
         object["save_errors"] = json!(errors);
     }
@@ -104,12 +106,12 @@ pub fn reading(reading: &MemoryReading) -> Value {
         "free": bytes(reading.free),
         "share_used": reading.share_used(),
         "share_active": reading.share_active(),
-        "unknown_because": reading.unknown_because,
+        "unknown_because": reading.unknown_because.iter().map(|why| reason(Lang::En, why)).collect::<Vec<_>>(),
     })
 }
 
 pub fn passed_over(passed: &PassedOver) -> Value {
-    json!({ "device": passed.device, "why": passed.why, "command": passed.command })
+    json!({ "device": passed.device, "why": reason(Lang::En, &passed.why), "command": passed.command })
 }
 
 /// A path as text. JSON has no other, so what of it is not UTF-8 is shown as U+FFFD.

@@ -3,6 +3,7 @@
 //! Writing never panics, as the standard macros do where the other end is gone. Texts for people may hold names out of
 //! files, which get no power over the terminal.
 
+use crate::text::{cli, reasons};
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,7 +24,9 @@ pub(super) fn result(text: &str) {
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             LOST.store(true, Ordering::Release);
-            say(&format!("standard output: {error}"));
+            let lang = super::language(None);
+            let why = reasons::io(lang, error.kind(), &error.to_string());
+            say(&cli::error(lang, &cli::OUTPUT_LOST.with(lang, &[("why", &why)]), ""));
         }
         Ok(()) | Err(_) => {}
     }

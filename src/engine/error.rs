@@ -1,8 +1,10 @@
 //! Turns what the pipeline reports into the one error that a person sees: what happened, what was given, what to do next.
 
 use crate::base::problem::Phase;
-use crate::base::{Bytes, JobError, Precision, Problem};
+use crate::base::request::RequestError;
+use crate::base::{Bytes, Flaw, JobError, Precision, Problem};
 use crate::diffusion::DiffusionError;
+use crate::diffusion::samplers::SamplerError;
 use crate::diffusion::weights::WeightError;
 use crate::memory::Refused;
 use std::error::Error;
@@ -40,9 +42,14 @@ pub fn from_diffusion(error: DiffusionError, scene: Scene) -> Ended {
     let problem = match &error {
         DiffusionError::Stopped => return Ended::Cancelled,
         DiffusionError::Weights(error) => from_weights(error),
-        DiffusionError::Shape { .. } | DiffusionError::Unsupported { .. } | DiffusionError::Tokenizer(_) => {
-            Problem::BadCheckpoint { path: model.to_owned(), what: details.clone() }
+        DiffusionError::Shape { name, found, expected } => {
+            let found = format!("{found:?}");
+            bad(model, Flaw::Shape { tensor: name.clone(), found, expected: expected.clone() })
         }
+        DiffusionError::Unsupported { part, what } => {
+            bad(model, Flaw::Unsupported { part: (*part).to_owned(), told: what.clone() })
+        }
+        DiffusionError::Tokenizer(error) => bad(model, Flaw::Tokenizer(error.to_string())),
         DiffusionError::Device(text) if is_out_of_memory(text) => Problem::OutOfMemory { phase },
         DiffusionError::Device(_) => Problem::DeviceFault { device: device.to_owned() },
         DiffusionError::LatentNotFinite { step } => {
@@ -53,7 +60,7 @@ pub fn from_diffusion(error: DiffusionError, scene: Scene) -> Ended {
             }
         }
         DiffusionError::PictureNotFinite => Problem::PictureNotFinite,
-        DiffusionError::Sampler(error) => Problem::Request(error.to_string()),
+        DiffusionError::Sampler(error) => Problem::Request(from_sampler(*error)),
     };
     Ended::failed(problem, details)
 }
@@ -68,50 +75,73 @@ pub fn from_refused(refused: Refused, scene: Scene) -> Ended {
     }
 }
 
+fn bad(path: &Path, what: Flaw) -> Problem {
+    Problem::BadCheckpoint { path: path.to_owned(), what }
+}
+
+fn from_sampler(error: SamplerError) -> RequestError {
+    match error {
+        SamplerError::Pair { sampler, schedule } => RequestError::Pair { sampler, schedule },
+        SamplerError::Steps { sampler, schedule, steps, least, most } => {
+            RequestError::PairSteps { sampler, schedule, steps: u32::try_from(steps).unwrap_or(u32::MAX), least, most }
+        }
+    }
+}
+
 /// The kind of fault in a checkpoint's files.
 pub fn from_weights(error: &WeightError) -> Problem {
-    // The sentence names the file by itself.
-    let what = |file: &Path| {
-        let text = error.to_string();
-        text.strip_prefix(&format!("{}: ", file.display())).map(ToOwned::to_owned).unwrap_or(text)
-    };
-    let damaged = |file: &Path| Problem::FileDamaged { path: file.to_owned(), what: what(file) };
+    use WeightError as E;
+    let damaged = |file: &Path, what: Flaw| Problem::FileDamaged { path: file.to_owned(), what };
     match error {
-        WeightError::Io { file, .. } => Problem::FileUnreadable { path: file.clone() },
-        WeightError::NotFound { path } => Problem::FileUnreadable { path: path.clone() },
-        WeightError::Incomplete { file, have, need, .. } | WeightError::InvalidHeaderLength { file, have, need } => {
+        E::Io { file, .. } => Problem::FileUnreadable { path: file.clone() },
+        E::NotFound { path } => Problem::FileUnreadable { path: path.clone() },
+        E::Incomplete { file, have, need, .. } | E::InvalidHeaderLength { file, have, need } => {
             Problem::FileIncomplete { path: file.clone(), have: Bytes(*have), need: Bytes(*need) }
         }
-        WeightError::Changed { file } => Problem::FileChanged { path: file.clone() },
-        WeightError::Refused { path, family } => Problem::WrongKind { path: path.clone(), kind: family.to_string() },
-        WeightError::Foreign { file, format } => Problem::WrongKind { path: file.clone(), kind: format.to_string() },
-        WeightError::NotVae { path, kind } => Problem::NotVae { path: path.clone(), kind: kind.clone() },
-        WeightError::OnlyPickle { folder, .. } => {
+        E::Changed { file } => Problem::FileChanged { path: file.clone() },
+        E::Refused { path, family } => Problem::WrongKind { path: path.clone(), kind: family.to_string() },
+        E::Foreign { file, format } => Problem::WrongKind { path: file.clone(), kind: format.to_string() },
+        E::NotVae { path, kind } => Problem::NotVae { path: path.clone(), kind: kind.clone() },
+        E::OnlyPickle { folder, .. } => {
             Problem::WrongKind { path: folder.clone(), kind: "folder with pickled weights only".to_owned() }
         }
-        WeightError::NoVae { path } => Problem::NoVae { path: path.clone() },
-        WeightError::HeaderTooSmall { file, .. }
-        | WeightError::HeaderTooLarge { file, .. }
-        | WeightError::HeaderUtf8 { file, .. }
-        | WeightError::HeaderJson { file, .. }
-        | WeightError::TensorEntry { file, .. }
-        | WeightError::Duplicate { file, .. }
-        | WeightError::OffsetMismatch { file, .. }
-        | WeightError::Overflow { file, .. }
-        | WeightError::Overlap { file, .. }
-        | WeightError::Gap { file, .. }
-        | WeightError::ExtraBytes { file, .. } => damaged(file),
-        WeightError::NoTensor { file, .. }
-        | WeightError::NotFloat { file, .. }
-        | WeightError::Shape { file, .. }
-        | WeightError::MissingTensors { file, .. }
-        | WeightError::Config { file, .. }
-        | WeightError::ConfigUnsupported { file, .. } => {
-            Problem::BadCheckpoint { path: file.clone(), what: what(file) }
+        E::NoVae { path } => Problem::NoVae { path: path.clone() },
+        E::HeaderTooSmall { file, have } => damaged(file, Flaw::TooShort { have: *have }),
+        E::HeaderTooLarge { file, length } => damaged(file, Flaw::HeaderTooLarge { length: *length }),
+        E::HeaderUtf8 { file, .. } => damaged(file, Flaw::HeaderNoText),
+        E::HeaderJson { file, detail } => damaged(file, Flaw::HeaderNoJson(detail.clone())),
+        E::TensorEntry { file, tensor, detail } => {
+            damaged(file, Flaw::Entry { tensor: tensor.clone(), told: detail.clone() })
         }
-        WeightError::MissingPart { path, .. } => Problem::BadCheckpoint { path: path.clone(), what: what(path) },
-        WeightError::MissingShard { index, .. } => Problem::BadCheckpoint { path: index.clone(), what: what(index) },
-        WeightError::PrecisionUndecided => Problem::Internal(error.to_string()),
+        E::Duplicate { file, tensor } => damaged(file, Flaw::Duplicate { tensor: tensor.clone() }),
+        E::OffsetMismatch { file, tensor, need, have, .. } => {
+            damaged(file, Flaw::Offsets { tensor: tensor.clone(), need: *need, have: *have })
+        }
+        E::Overflow { file, tensor, .. } => damaged(file, Flaw::Overflow { tensor: tensor.clone() }),
+        E::Overlap { file, tensor, other } => {
+            damaged(file, Flaw::Overlap { tensor: tensor.clone(), other: other.clone() })
+        }
+        E::Gap { file, tensor, gap } => damaged(file, Flaw::Gap { tensor: tensor.clone(), bytes: *gap }),
+        E::ExtraBytes { file, extra, .. } => damaged(file, Flaw::ExtraBytes { bytes: *extra }),
+        E::NoTensor { file, tensor } => bad(file, Flaw::NoTensor { tensor: tensor.clone() }),
+        E::NotFloat { file, tensor, dtype } => {
+            bad(file, Flaw::NoWeights { tensor: tensor.clone(), dtype: dtype.to_string() })
+        }
+        E::Shape { file, tensor, expected, found } => {
+            let (found, expected) = (format!("{found:?}"), format!("{expected:?}"));
+            bad(file, Flaw::Shape { tensor: tensor.clone(), found, expected })
+        }
+        E::MissingTensors { file, part, tensor, count } => {
+            let part = part.label().to_owned();
+            bad(file, Flaw::MissingTensors { part, count: *count, first: tensor.clone() })
+        }
+        E::MissingPart { path, part } => bad(path, Flaw::MissingPart { part: part.label().to_owned() }),
+        E::MissingShard { index, shard } => bad(index, Flaw::MissingShard { shard: shard.clone() }),
+        E::Config { file, field, detail } => bad(file, Flaw::Setting { field: field.clone(), told: detail.clone() }),
+        E::ConfigUnsupported { file, field, value } => {
+            bad(file, Flaw::SettingUnsupported { field: field.clone(), value: value.clone() })
+        }
+        E::PrecisionUndecided => Problem::Internal(error.to_string()),
     }
 }
 
@@ -169,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_once() {
+    fn a_flaw_is_told_apart_from_its_file() {
         let file = Path::new("/models/m.safetensors").to_owned();
         let error = WeightError::NoTensor { file, tensor: "x".to_owned() };
         let Problem::BadCheckpoint { what, .. } = from_weights(&error) else { panic!("{error}") };
-        assert_eq!(what, "no tensor x");
+        assert_eq!(what, Flaw::NoTensor { tensor: "x".to_owned() });
     }
 
     #[test]

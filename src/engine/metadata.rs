@@ -3,7 +3,7 @@
 //! PNG holds it in a text chunk. JPEG and WebP hold it in EXIF's UserComment, the way A1111-family tools write and read
 //! it: "UNICODE", a zero, and UTF-16 in big-endian order. Called by `save`, and by whoever opens a picture.
 
-use crate::base::{ImageFormat, RgbImage};
+use crate::base::{ImageFormat, Reason, RgbImage};
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::webp::WebPEncoder;
 use image::{ExtendedColorType, ImageDecoder, ImageEncoder, ImageReader};
@@ -47,6 +47,17 @@ pub enum ReadError {
     NotAPicture,
     #[error("the picture is damaged: {0}")]
     Damaged(String),
+}
+
+impl ReadError {
+    /// The same for a person.
+    pub fn reason(&self, file: &Path) -> Reason {
+        match self {
+            ReadError::Io(error) => Reason::io(file, error),
+            ReadError::NotAPicture => Reason::NotAPicture,
+            ReadError::Damaged(told) => Reason::PictureDamaged(told.clone()),
+        }
+    }
 }
 
 /// The whole file of a picture with its settings.

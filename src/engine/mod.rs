@@ -9,6 +9,7 @@ mod encodings;
 mod error;
 pub mod hash;
 mod inbox;
+mod leftovers;
 mod link;
 pub mod metadata;
 pub mod names;

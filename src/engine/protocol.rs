@@ -8,7 +8,7 @@ use crate::base::choice::MemoryLimits;
 use crate::base::problem::Phase;
 use crate::base::{
     Bytes, CleanReport, DeviceChoice, JobError, JobId, Latest, MemoryReading, ModelChoice, Notice, OutputPlan,
-    Precision, RgbImage, ShotRequest, VaeChoice,
+    Precision, Reason, RgbImage, ShotRequest, VaeChoice,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -84,14 +84,14 @@ pub struct DeviceStatus {
     pub total: Option<Bytes>,
     /// The type that `Precision::Auto` means here.
     pub precision: Precision,
-    /// Devices that come before this one and are not used: name and technical reason, and the command that would help.
+    /// Devices that come before this one and are not used: name and reason, and the command that would help.
     pub passed_over: Vec<PassedOver>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassedOver {
     pub device: String,
-    pub why: String,
+    pub why: Reason,
     pub command: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub struct Shot {
     pub image: Arc<RgbImage>,
     /// Where it was written; `None` if it was not, and then `save_error` may say why.
     pub file: Option<PathBuf>,
-    pub save_error: Option<String>,
+    pub save_error: Option<Reason>,
     /// The `parameters` text written into it.
     pub parameters: String,
     pub model: String,

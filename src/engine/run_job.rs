@@ -11,7 +11,8 @@ use super::save::{self, Facts, Saved};
 use super::steering::Steering;
 use super::worker::Worker;
 use crate::base::problem::Phase;
-use crate::base::{DeviceChoice, ModelChoice, Notice, Precision, Problem, RgbImage, ShotRequest};
+use crate::base::request::RequestError;
+use crate::base::{DeviceChoice, Flaw, ModelChoice, Notice, Precision, Problem, RgbImage, ShotRequest};
 use crate::diffusion::config::PredictionType;
 use crate::diffusion::noise::NoiseGenerator;
 use crate::diffusion::pipeline::{self, Conditioning, Denoiser};
@@ -52,14 +53,17 @@ pub fn run(worker: &mut Worker, job: &Job, steering: &Steering) -> Result<Summar
     let model = worker.memory.model().map_err(failed)?;
     let prediction = model.scheduler().prediction;
     let schedule = NoiseSchedule::new(model.scheduler()).map_err(|error| {
-        Ended::failed(Problem::BadCheckpoint { path: path.to_owned(), what: error.to_string() }, error.to_string())
+        Ended::failed(
+            Problem::BadCheckpoint { path: path.to_owned(), what: Flaw::Betas(error.to_string()) },
+            error.to_string(),
+        )
     })?;
     let shape =
         model.latent_shape(request.size).map_err(|problem| Ended::failed(problem, path.display().to_string()))?;
     let layers = model.text_layers();
     if request.clip_skip as usize > layers {
-        let what = format!("clip skip {}: this checkpoint's text encoder has {layers} layers", request.clip_skip);
-        return Err(Ended::failed(Problem::Request(what), path.display().to_string()));
+        let error = RequestError::Layers { skip: request.clip_skip, layers };
+        return Err(Ended::failed(Problem::Request(error), path.display().to_string()));
     }
     let plan = Plan::new(request.sampler, request.schedule, request.steps as usize, &schedule);
     let plan = plan.map_err(|error| failed(error.into()))?;

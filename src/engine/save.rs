@@ -3,12 +3,13 @@
 //! Everything goes to a temporary name in the same folder, is flushed to the disk, and only then gets its name. A failure
 //! leaves nothing behind. Called by the engine's thread after each picture, and for "save as" of one on screen.
 
+use super::leftovers;
 use super::metadata::{self, EncodeError};
 use super::names::{self, NameParts};
 use super::protocol::Setup;
 use super::targets::{self, Content};
 use crate::base::parameters::{self, PictureFacts};
-use crate::base::{ImageFormat, OutputPlan, RgbImage, ShotRequest, VaeChoice};
+use crate::base::{ImageFormat, OutputPlan, Reason, RgbImage, ShotRequest, VaeChoice};
 use safetensors::tensor::{Dtype, TensorView};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -61,6 +62,21 @@ impl SaveError {
     }
 }
 
+impl SaveError {
+    /// The same for a person.
+    pub fn reason(&self) -> Reason {
+        match self {
+            SaveError::Full { folder } => Reason::DiskFull(folder.clone()),
+            SaveError::ReadOnly { folder } => Reason::ReadOnly(folder.clone()),
+            SaveError::NotAFolder { path } => Reason::NotAFolder(path.clone()),
+            SaveError::NotAFile { path } => Reason::NotAFile(path.clone()),
+            SaveError::OtherKind { path } => Reason::OtherKind(path.clone()),
+            SaveError::Io { path, source } => Reason::io(path, source),
+            SaveError::Encode(_) | SaveError::Latents { .. } => Reason::NotEncoded(self.to_string()),
+        }
+    }
+}
+
 /// What a picture's text and name say besides the request.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
@@ -78,8 +94,7 @@ pub struct Facts<'a> {
 pub struct Saved {
     /// `None` if it was not to be written, or could not be.
     pub file: Option<PathBuf>,
-    /// The error's own words.
-    pub error: Option<String>,
+    pub error: Option<Reason>,
     /// The text that was, or would have been, written into it.
     pub parameters: String,
 }
@@ -101,7 +116,7 @@ pub fn save(image: &RgbImage, request: &ShotRequest, facts: &Facts, plan: &Outpu
     let parts = NameParts { request, model: &model, index: facts.index, at: SystemTime::now() };
     match write(image, &parameters, plan, &parts) {
         Ok(file) => Saved { file, error: None, parameters },
-        Err(error) => Saved { file: None, error: Some(error.to_string()), parameters },
+        Err(error) => Saved { file: None, error: Some(error.reason()), parameters },
     }
 }
 
@@ -216,8 +231,9 @@ impl Temporary {
     pub(super) fn write(folder: &Path, bytes: &[u8]) -> Result<Self, SaveError> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".softbox-{}-{number}.tmp", std::process::id()));
+        let path = folder.join(leftovers::name(std::process::id(), number));
         fs::create_dir_all(folder).map_err(|error| SaveError::new(&path, error))?;
+        leftovers::sweep_once(folder, number);
         let open = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
         let mut file = open.map_err(|error| SaveError::new(&path, error))?;
         // From here on the file exists, and goes with this value if anything below fails.
@@ -230,7 +246,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Gone already after a rename; a failure here leaves a hidden file, which the next lines cannot mend either.
+        // Gone already after a rename; a failure here leaves a hidden file, which a later run sweeps away.
         drop(fs::remove_file(&self.0));
     }
 }

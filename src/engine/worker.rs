@@ -227,7 +227,9 @@ impl Worker {
             self.memory.device_opens(&target);
         }
         self.memory.device_opened(opened);
-        for PassedOver { device, why, command } in status.passed_over.iter().cloned() {
+        for PassedOver { device, why, command } in
+            status.passed_over.iter().filter(|one| !one.why.is_absence()).cloned()
+        {
             self.link.tell(Event::Notice(None, Notice::BetterDevice { device, why, command }));
         }
         self.status = Some(status.clone());

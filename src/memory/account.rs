@@ -4,7 +4,7 @@
 
 use super::reading::{DeviceFigures, Source};
 use super::{MemoryError, Pools, Script, ScriptClock};
-use crate::base::Bytes;
+use crate::base::{Bytes, Reason};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -149,7 +149,7 @@ impl Source for ScriptSource {
             reserved: Some(card.script.reserved),
             ours: Some(state.in_use + state.pooled + card.script.context),
             programs: Vec::new(),
-            unknown_because: if unknown { vec!["the gauge script says so".to_owned()] } else { vec![] },
+            unknown_because: if unknown { vec![Reason::Scripted] } else { vec![] },
         }
     }
 }

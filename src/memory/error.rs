@@ -1,7 +1,7 @@
 //! What can go wrong with memory, and what each case becomes for the person.
 
 use crate::base::problem::Phase;
-use crate::base::{Bytes, JobError, Problem, Size};
+use crate::base::{Bytes, Flaw, JobError, Problem, Reason, Size};
 use std::path::PathBuf;
 
 /// An error of `memory/`. Each becomes one [`Problem`] at the end of the job that met it.
@@ -14,8 +14,8 @@ pub enum MemoryError {
     #[error("does not fit: {0}")]
     DoesNotFit(Refusal),
     /// The gauge script cannot be read.
-    #[error("{}: {why}", path.display())]
-    ScriptUnreadable { path: PathBuf, why: String },
+    #[error("{}: {}", path.display(), why.told())]
+    ScriptUnreadable { path: PathBuf, why: Reason },
     /// A line of the gauge script does not hold. Lines count from 1.
     #[error("{}, line {line}: {what}", path.display())]
     ScriptLine { path: PathBuf, line: usize, what: String },
@@ -55,7 +55,7 @@ impl MemoryError {
             }
             MemoryError::ScriptUnreadable { path, .. } => Problem::FileUnreadable { path },
             MemoryError::ScriptLine { path, line, what } => {
-                Problem::FileDamaged { path, what: format!("line {line}: {what}") }
+                Problem::FileDamaged { path, what: Flaw::ScriptLine { line, told: what } }
             }
         };
         JobError::new(problem, details)

@@ -5,7 +5,7 @@
 //! whenever a decision is due.
 
 use super::reading::{DeviceFigures, Program, Source};
-use crate::base::{Bytes, Latest, MemoryReading};
+use crate::base::{Bytes, Latest, MemoryReading, Reason};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ pub fn combine(figures: &DeviceFigures, known: &Known) -> MemoryReading {
     let counted =
         figures.ours.filter(|ours| *ours > Bytes::ZERO || reserved_by_pools.unwrap_or_default() == Bytes::ZERO);
     if figures.ours.is_some() && counted.is_none() {
-        reading.unknown_because.push("the driver does not list this program".to_owned());
+        reading.unknown_because.push(Reason::NotListed);
     }
     let (Some(total), Some(free)) = (figures.total, figures.free) else {
         // Without the whole nothing can be cut from it: what is known of ours stands alone.

@@ -90,7 +90,7 @@ fn the_parts_are_as_the_figures_say() {
         ),
         (
             "nothing known",
-            DeviceFigures::unknown("x"),
+            DeviceFigures::unknown(Reason::NoNvml(String::new())),
             known(pools(10, 30), None, None),
             [Some(10), Some(20), None, None],
         ),

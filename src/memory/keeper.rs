@@ -15,7 +15,7 @@ use super::report::clean_report;
 use super::residency::{PartError, Place, Residency};
 use super::{MemoryError, Script};
 use crate::base::choice::MemoryLimits;
-use crate::base::{Bytes, CleanReport, Latest, MemoryReading, Notice, Precision, ShotRequest, Size};
+use crate::base::{Bytes, CleanReport, Latest, MemoryReading, Notice, Precision, Reason, ShotRequest, Size};
 use crate::diffusion::prompt::{Piece, PromptChunks};
 use crate::diffusion::text_encoder::TextEncoder;
 use crate::diffusion::unet::UNet;
@@ -94,7 +94,7 @@ impl Keeper {
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
         let account = script.map_or_else(Account::real, Account::scripted);
-        let source = account.source().unwrap_or_else(|| Box::new(UnknownSource(vec!["no device is open".to_owned()])));
+        let source = account.source().unwrap_or_else(|| Box::new(UnknownSource(vec![Reason::NoDevice])));
         Keeper {
             device: None,
             account,

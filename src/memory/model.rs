@@ -1,6 +1,7 @@
 //! The checkpoint in use: what it is, how its prompts are read, and what its latents look like.
 
 use super::forecast::{ModelShape, PerPart};
+use crate::base::request::RequestError;
 use crate::base::{ModelChoice, Notice, Precision, Problem, Size, VaeChoice};
 use crate::diffusion::DiffusionError;
 use crate::diffusion::config::{PredictionType, SchedulerConfig};
@@ -118,7 +119,7 @@ impl Model {
         let vae = self.checkpoint.vae().map_err(|_| Problem::NoVae { path: self.path() })?;
         let (factor, width, height) = (vae.config.factor(), size.width() as usize, size.height() as usize);
         if factor == 0 || width % factor != 0 || height % factor != 0 {
-            return Err(Problem::Request(format!("{size} is not a multiple of {factor}, as this VAE needs")));
+            return Err(Problem::Request(RequestError::Factor { size, factor }));
         }
         Ok([self.checkpoint.unet().config.in_channels, height / factor, width / factor])
     }

@@ -16,7 +16,7 @@
 //! Bare figures are GiB. What is free follows: total − reserved − others − what this program holds.
 
 use super::MemoryError;
-use crate::base::Bytes;
+use crate::base::{Bytes, Reason};
 use std::io::Read;
 use std::path::Path;
 
@@ -55,12 +55,16 @@ impl Script {
     /// # Errors
     /// The file cannot be read, is not text, or a line does not hold.
     pub fn read(path: &Path) -> Result<Self, MemoryError> {
-        let unreadable = |why: String| MemoryError::ScriptUnreadable { path: path.to_owned(), why };
+        let unreadable = |error: std::io::Error| MemoryError::ScriptUnreadable {
+            path: path.to_owned(),
+            why: Reason::io(Path::new(""), &error),
+        };
         let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-        file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > LONGEST {
-            return Err(unreadable(format!("it is longer than {}", Bytes(LONGEST))));
+            let told = format!("it is longer than {}", Bytes(LONGEST));
+            return Err(unreadable(std::io::Error::new(std::io::ErrorKind::FileTooLarge, told)));
         }
         Self::parse(text.trim_start_matches('\u{feff}')).map_err(|(line, what)| MemoryError::ScriptLine {
             path: path.to_owned(),

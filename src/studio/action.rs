@@ -4,7 +4,7 @@ use super::draft::{Field, Setting};
 use super::preferences::{Panels, Theme};
 use super::shots::ShotId;
 use crate::base::choice::MemoryLimits;
-use crate::base::{Hint, JobError, JobId, Lang, ModelChoice, RgbImage, ShotRequest, VaeChoice};
+use crate::base::{Hint, JobError, JobId, Lang, ModelChoice, Reason, RgbImage, ShotRequest, VaeChoice};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -80,11 +80,11 @@ pub enum Action {
         shot: ShotId,
         result: Result<PathBuf, Box<JobError>>,
     },
-    CopyDone(Result<(), String>),
+    CopyDone(Result<(), Reason>),
     /// The system opened no file dialog.
     NoDialog,
     /// Opening a folder or the like failed, technically.
-    EffectFailed(String),
+    EffectFailed(Reason),
 
     // Messages.
     DismissNotice(u64),

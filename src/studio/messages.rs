@@ -1,7 +1,7 @@
 //! Quiet lines and the one shown trouble, as data. `text/` has the words, `ui/` puts them together.
 
 use crate::base::request::RequestError;
-use crate::base::{CleanReport, Hint, JobError, JobId, Notice};
+use crate::base::{CleanReport, Hint, JobError, JobId, Notice, Reason};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -38,8 +38,8 @@ pub enum Line {
     NoSettings,
     /// The system opened no file dialog.
     NoDialog,
-    /// Copying or opening failed, technically.
-    Failed(String),
+    /// Copying or opening failed.
+    Failed(Reason),
 }
 
 /// What went wrong, shown until dismissed or solved.

@@ -134,8 +134,9 @@ impl Studio {
                 Some(OutputPlan::File(file)) => file,
                 Some(OutputPlan::Keep) | None => self.output_folder().cloned().unwrap_or_default(),
             };
+            let told = why.told().to_owned();
             let problem = Problem::NotSaved { folder, why: why.clone() };
-            self.trouble = Some(Trouble::Job { job: None, error: Box::new(JobError::new(problem, why.clone())) });
+            self.trouble = Some(Trouble::Job { job: None, error: Box::new(JobError::new(problem, told)) });
             // Going on would fill the memory with pictures that lie nowhere else.
             self.draft.forever = false;
         }

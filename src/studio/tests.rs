@@ -5,8 +5,8 @@ use crate::base::choice::MemoryLimits;
 use crate::base::problem::Phase;
 use crate::base::request::RequestError;
 use crate::base::{
-    Bytes, DeviceChoice, Hint, JobError, Latest, MemoryReading, Notice, Precision, Problem, ScheduleKind, ShotRequest,
-    Size, VaeChoice,
+    Bytes, DeviceChoice, Hint, JobError, Latest, MemoryReading, Notice, Precision, Problem, Reason, ScheduleKind,
+    ShotRequest, Size, VaeChoice,
 };
 use crate::engine::protocol::{Command, Event, Job, PauseReason, Preview, Progress, Shot, Summary, Wish};
 use crossbeam_channel::{Receiver, Sender};
@@ -60,7 +60,7 @@ fn shot(job: &Job, index: u32) -> Shot {
 }
 
 fn unsaved(job: &Job) -> Shot {
-    Shot { file: None, save_error: Some("disk full".into()), ..shot(job, 0) }
+    Shot { file: None, save_error: Some(Reason::DiskFull("/pictures".into())), ..shot(job, 0) }
 }
 
 fn picture(job: &Job, index: u32) -> Event {
@@ -403,7 +403,7 @@ fn a_failed_job_can_be_tried_again_after_another_went_well() {
 fn a_picture_that_could_not_be_saved_stays_and_closing_asks() {
     let (mut studio, engine, job) = running();
     studio.apply(Action::Set(Setting::Forever(true)));
-    let notice = Event::Notice(Some(job.id), Notice::NotSaved { why: "disk full".into() });
+    let notice = Event::Notice(Some(job.id), Notice::NotSaved { why: Reason::DiskFull("/pictures".into()) });
     engine.tell(&mut studio, [notice, Event::Picture(job.id, Box::new(unsaved(&job)))]);
     assert_eq!(studio.notices().iter().len(), 0, "said once");
     engine.tell(&mut studio, [done(&job)]);
@@ -606,7 +606,7 @@ fn notices_are_lines_and_the_device_is_known() {
     studio.apply(Action::DismissNotice(id));
     let command = Some("pip install x".to_owned());
     let passed_over =
-        vec![crate::engine::protocol::PassedOver { device: "CUDA".into(), why: "no NVRTC".into(), command }];
+        vec![crate::engine::protocol::PassedOver { device: "CUDA".into(), why: Reason::NoCompiler, command }];
     let status = DeviceStatus {
         choice: DeviceChoice::Cpu,
         name: "CPU".into(),

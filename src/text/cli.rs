@@ -1,4 +1,4 @@
-//! What the command line prints besides its JSON. (The help texts of its options are English, beside the options.)
+//! What the command line prints besides its JSON and its help.
 
 use super::figures::{pictures, took};
 use super::{Lang, phrases};
@@ -19,7 +19,10 @@ phrases! {
     CLI_DONE_NO_PEAK: "{pictures} in {time}", "{pictures}，用时 {time}";
     INTERRUPTED: "Interrupted. Finished pictures are kept.", "已中断。已完成的图片均已保留。";
     INTERRUPTING: "Stopping after this step. Press Ctrl+C again to stop at once.", "本步结束后停止。再按一次 Ctrl+C 立即停止。";
-    CANNOT_READ: "{file} cannot be read: {why}", "无法读取 {file}：{why}";
+    CANNOT_READ: "{file} cannot be read: {why}.", "无法读取 {file}：{why}。";
+    BAD_SCRIPT: "The gauge script {file} cannot be used: {why}.", "读数脚本 {file} 无法使用：{why}。";
+    NO_THREAD: "The part of Softbox that makes pictures did not start: {why}.", "Softbox 的生成部分无法启动：{why}。";
+    OUTPUT_LOST: "Standard output cannot be written: {why}.", "无法写入标准输出：{why}。";
     NO_DISPLAY: "The window cannot open: there is no display (neither DISPLAY nor WAYLAND_DISPLAY is set). The command line works without one; see softbox --help.", "无法打开窗口：没有显示器（DISPLAY 和 WAYLAND_DISPLAY 均未设置）。命令行无需窗口即可使用，请参阅 softbox --help。";
     NO_WINDOW: "The window cannot open: the display does not answer, or cannot draw it. The command line works without one; see softbox --help.", "无法打开窗口：显示器没有响应或无法绘制。命令行无需窗口即可使用，请参阅 softbox --help。";
 
@@ -35,6 +38,29 @@ phrases! {
     NOT_SAVED_ANYWHERE: "The picture could not be saved: {why}.", "图片无法保存：{why}。";
     OUT_CONTRADICTS: "--out {path} and --output-format {format} contradict each other.", "--out {path} 与 --output-format {format} 互相矛盾。";
     OUT_ENDING: "--out {path}: a picture's file ends in .png, .jpg or .webp, a folder in /.", "--out {path}：图片文件须以 .png、.jpg 或 .webp 结尾，文件夹须以 / 结尾。";
+
+    // Wrong usage.
+    USAGE_UNFIT: "{argument} {value} does not work: {why}.", "{argument} {value} 不可用：{why}。";
+    USAGE_ONE_OF: "{argument} {value} does not work: possible are {possible}.", "{argument} {value} 不可用，可选：{possible}。";
+    USAGE_NO_VALUE: "{argument} needs a value.", "{argument} 缺少取值。";
+    USAGE_TOO_MANY: "{argument} does not take this value.", "{argument} 不接受这个取值。";
+    USAGE_NO_OPTION: "{argument} is no option of this command.", "此命令没有 {argument} 这个选项。";
+    USAGE_NO_COMMAND: "There is no command {command}.", "没有 {command} 这个命令。";
+    USAGE_MEANT: "{sentence} Did you mean {meant}?", "{sentence}是否想用 {meant}？";
+    USAGE_MISSING: "{argument} is missing.", "缺少 {argument}。";
+    USAGE_TWICE: "{argument} is given twice.", "{argument} 重复出现。";
+    USAGE_CONFLICT: "{argument} cannot be used together with {other}.", "{argument} 不能与 {other} 一起使用。";
+    USAGE_MISPLACED: "{argument} cannot be used like this.", "{argument} 不能这样使用。";
+    USAGE_NOT_UTF8: "One of the arguments is not valid UTF-8 text.", "有一个参数不是有效的 UTF-8 文本。";
+    USAGE_HELP: "softbox --help, or softbox COMMAND --help, lists what there is", "softbox --help 或 softbox 命令 --help 可列出全部选项";
+    UNFIT_NO_PATH: "a path is missing", "缺少路径";
+    UNFIT_WHOLE: "it is a whole number, such as 4", "应为整数，例如 4";
+    UNFIT_NUMBER: "it is a number, such as 7.5", "应为数字，例如 7.5";
+    UNFIT_DEVICE: "it is auto, cuda, cuda:N, vulkan, vulkan:N or cpu", "应为 auto、cuda、cuda:N、vulkan、vulkan:N 或 cpu";
+    UNFIT_SEED: "a seed is 0 to 18446744073709551615, or -1", "种子应为 0 到 18446744073709551615，或 -1";
+    UNFIT_PERCENT: "it is 50 to 98, in percent", "应为 50 到 98 的百分数";
+    UNFIT_RUNS: "it is a whole number from 1 to 100", "应为 1 到 100 的整数";
+    UNFIT_BYTES: "write an amount of memory like 4GiB, 3500MiB or 4G", "请按 4GiB、3500MiB 或 4G 的形式书写";
 
     // What helps, in options.
     HELP_VAE: "choose a VAE with --vae FILE", "用 --vae FILE 指定 VAE";

@@ -4,25 +4,27 @@
 //! `base` into words. The window and the command line call these and write no sentences of their own.
 
 pub mod cli;
-pub mod devices;
 pub mod figures;
+pub mod help;
 pub mod memory;
 pub mod notices;
 mod phrase;
 pub mod problems;
+pub mod reasons;
 pub mod window;
 
 pub(crate) use phrase::phrases;
 pub use phrase::{Lang, Phrase};
 
 /// Every phrase of every area, with the area's name.
-pub const AREAS: [(&str, &[Phrase]); 7] = [
+pub const AREAS: [(&str, &[Phrase]); 8] = [
     ("cli", cli::ALL),
-    ("devices", devices::ALL),
     ("figures", figures::ALL),
+    ("help", help::ALL),
     ("memory", memory::ALL),
     ("notices", notices::ALL),
     ("problems", problems::ALL),
+    ("reasons", reasons::ALL),
     ("window", window::ALL),
 ];
 
@@ -32,8 +34,19 @@ mod tests {
     use std::collections::{BTreeSet, HashSet};
 
     /// Chinese entries that rightly hold no Han characters: names, units and bare figures.
-    const WITHOUT_HAN: [&str; 10] =
-        ["CFG", "VAE", "CLIP_SKIP", "SIZE_VALUE", "ZOOM_100", "ZOOM_VALUE", "PACE", "PERCENT", "OF_TOTAL", "PAIR"];
+    const WITHOUT_HAN: [&str; 11] = [
+        "CFG",
+        "VAE",
+        "CLIP_SKIP",
+        "SIZE_VALUE",
+        "ZOOM_100",
+        "ZOOM_VALUE",
+        "PACE",
+        "PERCENT",
+        "OF_TOTAL",
+        "PAIR",
+        "OF_PATH",
+    ];
 
     fn placeholders(text: &str) -> BTreeSet<&str> {
         text.split('{').skip(1).filter_map(|tail| tail.split_once('}')).map(|(name, _)| name).collect()

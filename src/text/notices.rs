@@ -1,9 +1,9 @@
 //! Quiet lines: worth knowing, nothing to answer.
 
-use super::devices::reason;
 use super::figures::{percent, pictures, took};
+use super::reasons::reason;
 use super::{Lang, phrases};
-use crate::base::Notice;
+use crate::base::{Notice, Reason};
 use std::path::Path;
 
 phrases! {
@@ -20,12 +20,12 @@ phrases! {
     ALL_BLACK: "The picture is black all over: the checkpoint or its VAE is probably damaged or does not fit.", "图片全黑：模型或其 VAE 可能已损坏或不匹配。";
     ONE_COLOUR: "The picture is one colour all over: the checkpoint or its VAE is probably damaged or does not fit.", "图片只有一种颜色：模型或其 VAE 可能已损坏或不匹配。";
     NOISE_MODEL: "These are random weights: pictures are noise.", "当前为随机权重，图片只是噪点。";
-    BETTER_DEVICE: "{device} is not used: {why}", "未使用 {device}：{why}";
+    BETTER_DEVICE: "{device} is not used: {why}.", "未使用 {device}：{why}。";
     BETTER_DEVICE_COMMAND: "{device} is not used: {why}. This command helps: {command}", "未使用 {device}：{why}。可运行此命令解决：{command}";
     DEVICE_REPLACED: "{lost} stopped answering; {now} is used from here on.", "{lost} 停止响应，已改用 {now}。";
     OVER_LIMIT: "The card is {used} % full, above the limit of {limit} %. The job goes on, since its own need is small.", "显存已用 {used}%，超过 {limit}% 的上限。本任务所需不多，继续进行。";
-    GAUGE_UNKNOWN: "Some of the memory cannot be read: {why}", "部分显存数据无法读取：{why}";
-    NOTICE_NOT_SAVED: "The picture was not saved: {why}", "图片未保存：{why}";
+    GAUGE_UNKNOWN: "Some of the memory cannot be read: {why}.", "部分显存数据无法读取：{why}。";
+    NOTICE_NOT_SAVED: "The picture was not saved: {why}.", "图片未保存：{why}。";
 
     // Of the window itself.
     DONE: "Done: {pictures} in {time}.", "完成：{pictures}，用时 {time}。";
@@ -37,7 +37,7 @@ phrases! {
     QUEUE_FULL: "The queue is full: {count} jobs wait.", "队列已满：{count} 个任务等待中。";
     VAE_CHOSEN: "{file} decodes the pictures from here on.", "之后使用 {file} 解码图片。";
     NO_DIALOG: "The system opened no file dialog. Install xdg-desktop-portal or zenity; files can also be dropped onto the window.", "系统未能打开文件对话框。请安装 xdg-desktop-portal 或 zenity，也可以把文件拖到窗口中。";
-    DID_NOT_WORK: "That did not work: {why}", "操作失败：{why}";
+    DID_NOT_WORK: "That did not work: {why}.", "操作失败：{why}。";
 }
 
 /// What the engine found worth saying.
@@ -61,15 +61,14 @@ pub fn notice(lang: Lang, notice: &Notice) -> String {
         Notice::OverLimit { used, limit } => {
             OVER_LIMIT.with(lang, &[("used", &percent(*used)), ("limit", &percent(*limit))])
         }
-        Notice::GaugeUnknown(why) => GAUGE_UNKNOWN.with(lang, &[("why", why)]),
-        Notice::NotSaved { why } => NOTICE_NOT_SAVED.with(lang, &[("why", why)]),
+        Notice::GaugeUnknown(why) => GAUGE_UNKNOWN.with(lang, &[("why", &reason(lang, why))]),
+        Notice::NotSaved { why } => NOTICE_NOT_SAVED.with(lang, &[("why", &reason(lang, why))]),
     }
 }
 
 /// Why a better device is not used, and what would help.
-pub fn better_device(lang: Lang, device: &str, why: &str, command: Option<&str>) -> String {
-    // The reason is followed by a stop of the sentence's own.
-    let why = reason(lang, why.trim_end_matches(['.', '。']));
+pub fn better_device(lang: Lang, device: &str, why: &Reason, command: Option<&str>) -> String {
+    let why = reason(lang, why);
     match command {
         Some(command) => BETTER_DEVICE_COMMAND.with(lang, &[("device", &device), ("why", &why), ("command", &command)]),
         None => BETTER_DEVICE.with(lang, &[("device", &device), ("why", &why)]),
@@ -110,12 +109,12 @@ mod tests {
             Notice::VPrediction,
             Notice::DecodedAgain("f32"),
             Notice::NoiseModel,
-            Notice::BetterDevice { device: text(), why: text(), command: None },
-            Notice::BetterDevice { device: text(), why: text(), command: Some("pip install y".into()) },
+            Notice::BetterDevice { device: text(), why: Reason::NoCard, command: None },
+            Notice::BetterDevice { device: text(), why: Reason::NoCompiler, command: Some("pip install y".into()) },
             Notice::DeviceReplaced { lost: text(), now: text() },
             Notice::OverLimit { used: 0.934, limit: 0.9 },
-            Notice::GaugeUnknown(text()),
-            Notice::NotSaved { why: text() },
+            Notice::GaugeUnknown(Reason::NotListed),
+            Notice::NotSaved { why: Reason::DiskFull("/p".into()) },
             Notice::OneColour { black: true },
             Notice::OneColour { black: false },
         ];
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_reason_ends_in_one_stop() {
-        let said = better_device(Lang::En, "CUDA", "no NVRTC.", Some("pip install z"));
-        assert_eq!(said, "CUDA is not used: no NVRTC. This command helps: pip install z");
+        let said = better_device(Lang::En, "CUDA", &Reason::NoCard, Some("pip install z"));
+        assert_eq!(said, "CUDA is not used: no NVIDIA card answers. This command helps: pip install z");
     }
 }

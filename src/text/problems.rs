@@ -2,8 +2,8 @@
 //!
 //! Names of files are shown without their folders; the whole path is in the details.
 
-use super::devices::reason;
 use super::figures::size;
+use super::reasons::{flaw, reason};
 use super::window::device_choice;
 use super::{Lang, Phrase, phrases};
 use crate::base::problem::Phase;
@@ -12,9 +12,8 @@ use crate::base::{Hint, Problem};
 use std::path::Path;
 
 phrases! {
-    REQUEST: "These settings do not hold: {what}.", "参数有误：{what}。";
     FILE_UNREADABLE: "{file} is not there, or cannot be read.", "找不到或无法读取 {file}。";
-    FILE_DAMAGED: "{file} is damaged or is no safetensors file: {what}", "{file} 已损坏，或不是 safetensors 文件：{what}";
+    FILE_DAMAGED: "{file} is damaged or is no safetensors file: {what}.", "{file} 已损坏，或不是 safetensors 文件：{what}。";
     FILE_INCOMPLETE: "{file} is an unfinished download: {have} of {need} are there.", "{file} 没有下载完整：{need} 中只有 {have}。";
     FILE_CHANGED: "{file} was changed while it was in use.", "{file} 在使用过程中被更改。";
     WRONG_KIND: "{file} is {article} {kind}. {advice}", "{file} 是{article}{kind}。{advice}";
@@ -26,10 +25,10 @@ phrases! {
     ADVICE_PICKLE: "Softbox reads safetensors only: look for that variant of it.", "Softbox 只读取 safetensors 格式：请下载该格式的版本。";
     ADVICE_UNPACK: "Unpack it first.", "请先解压。";
     NO_VAE: "{file} has no VAE. Choose one to decode its pictures.", "{file} 不含 VAE。请选择一个用于解码图片。";
-    BAD_CHECKPOINT: "{file} does not fit together: {what}", "{file} 内容不完整或不匹配：{what}";
+    BAD_CHECKPOINT: "{file} does not fit together: {what}.", "{file} 内容不完整或不匹配：{what}。";
     WEIGHTS_NOT_FINITE: "The picture broke at step {step}, in full precision: {file} is probably damaged. Download it again, or try another checkpoint.", "已使用全精度，但第 {step} 步仍出现无效数值：{file} 可能已损坏。请重新下载，或换一个模型。";
     NO_MODEL: "No checkpoint is chosen. Open one first.", "尚未选择模型。请先打开一个。";
-    DEVICE_UNAVAILABLE: "{device} cannot be used: {why}", "无法使用 {device}：{why}";
+    DEVICE_UNAVAILABLE: "{device} cannot be used: {why}.", "无法使用 {device}：{why}。";
     DEVICE_LOST: "{device} stopped answering. The next job opens it again.", "{device} 停止响应。下个任务会重新打开它。";
     DEVICE_FAULT: "{device} failed during this job. What it held is freed, and the next job can run.", "{device} 在本次任务中出错。占用的显存已释放，可以继续下一个任务。";
     DOES_NOT_FIT: "This does not fit: it needs {need}, and only {have} are free below the limit of {limit}.", "放不下：需要 {need}，而 {limit} 上限内只剩 {have}。";
@@ -51,6 +50,8 @@ phrases! {
     BAD_STEPS: "{steps} steps do not work: 1 to 1000 are possible.", "步数 {steps} 不可用：可填 1 到 1000。";
     BAD_CFG: "CFG {cfg} does not work: 1 to 30 is possible.", "CFG {cfg} 不可用：可填 1 到 30。";
     BAD_CLIP_SKIP: "Clip skip {skip} does not work: 1 to 12 is possible.", "Clip skip {skip} 不可用：可填 1 到 12。";
+    BAD_LAYERS: "Clip skip {skip} does not work here: this checkpoint's text encoder has {layers} layers.", "Clip skip {skip} 不可用：此模型的文本编码器只有 {layers} 层。";
+    BAD_FACTOR: "{size} does not work here: this VAE needs multiples of {factor}.", "{size} 不可用：此 VAE 要求宽高为 {factor} 的倍数。";
     BAD_COUNT: "{count} pictures do not work: 1 to 1000 are possible.", "数量 {count} 不可用：可填 1 到 1000。";
     BAD_PAIR_STEPS: "{sampler} with the {schedule} schedule makes {least} to {most} steps, not {steps}.", "{sampler} 搭配 {schedule} 调度时步数可为 {least} 到 {most}，不能是 {steps}。";
     BAD_PAIR: "{sampler} does not work with the {schedule} schedule.", "{sampler} 不能与 {schedule} 调度搭配。";
@@ -101,9 +102,11 @@ phrases! {
 /// What happened, in one or two sentences.
 pub fn headline(lang: Lang, problem: &Problem) -> String {
     match problem {
-        Problem::Request(what) => REQUEST.with(lang, &[("what", &what.trim_end_matches('.'))]),
+        Problem::Request(error) => request_error(lang, error),
         Problem::FileUnreadable { path } => FILE_UNREADABLE.with(lang, &[("file", &name(path))]),
-        Problem::FileDamaged { path, what } => FILE_DAMAGED.with(lang, &[("file", &name(path)), ("what", what)]),
+        Problem::FileDamaged { path, what } => {
+            FILE_DAMAGED.with(lang, &[("file", &name(path)), ("what", &flaw(lang, what))])
+        }
         Problem::FileIncomplete { path, have, need } => {
             FILE_INCOMPLETE.with(lang, &[("file", &name(path)), ("have", have), ("need", need)])
         }
@@ -111,7 +114,9 @@ pub fn headline(lang: Lang, problem: &Problem) -> String {
         Problem::WrongKind { path, kind } => wrong_kind(lang, WRONG_KIND, path, kind, ADVICE_KIND),
         Problem::NotVae { path, kind } => wrong_kind(lang, NOT_VAE, path, kind, ADVICE_VAE),
         Problem::NoVae { path } => NO_VAE.with(lang, &[("file", &name(path))]),
-        Problem::BadCheckpoint { path, what } => BAD_CHECKPOINT.with(lang, &[("file", &name(path)), ("what", what)]),
+        Problem::BadCheckpoint { path, what } => {
+            BAD_CHECKPOINT.with(lang, &[("file", &name(path)), ("what", &flaw(lang, what))])
+        }
         Problem::NoModel => NO_MODEL.get(lang).to_owned(),
         Problem::DeviceUnavailable { device, why } => {
             DEVICE_UNAVAILABLE.with(lang, &[("device", device), ("why", &reason(lang, why))])
@@ -148,6 +153,10 @@ pub fn request_error(lang: Lang, error: &RequestError) -> String {
         RequestError::Steps(steps) => BAD_STEPS.with(lang, &[("steps", steps)]),
         RequestError::Cfg(cfg) => BAD_CFG.with(lang, &[("cfg", cfg)]),
         RequestError::ClipSkip(skip) => BAD_CLIP_SKIP.with(lang, &[("skip", skip)]),
+        RequestError::Layers { skip, layers } => BAD_LAYERS.with(lang, &[("skip", skip), ("layers", layers)]),
+        RequestError::Factor { size: wanted, factor } => {
+            BAD_FACTOR.with(lang, &[("size", &size(lang, *wanted)), ("factor", factor)])
+        }
         RequestError::Count(count) => BAD_COUNT.with(lang, &[("count", count)]),
         RequestError::PairSteps { sampler, schedule, steps, least, most } => BAD_PAIR_STEPS.with(
             lang,
@@ -282,16 +291,16 @@ fn name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Bytes, DeviceChoice, SamplerKind, ScheduleKind, Size};
+    use crate::base::{Bytes, DeviceChoice, Flaw, Reason, SamplerKind, ScheduleKind, Size};
     use std::path::PathBuf;
 
     fn every_problem() -> Vec<Problem> {
         let path = PathBuf::from("/models/x.safetensors");
         let text = String::from("t");
         let mut all = vec![
-            Problem::Request(text.clone()),
+            Problem::Request(RequestError::Steps(0)),
             Problem::FileUnreadable { path: path.clone() },
-            Problem::FileDamaged { path: path.clone(), what: text.clone() },
+            Problem::FileDamaged { path: path.clone(), what: Flaw::HeaderNoText },
             Problem::FileIncomplete { path: path.clone(), have: Bytes::gib(1), need: Bytes::gib(2) },
             Problem::FileChanged { path: path.clone() },
             Problem::WrongKind { path: path.clone(), kind: "LoRA".into() },
@@ -304,15 +313,15 @@ mod tests {
                 limit: Bytes::gib(7),
                 fits: Some(Size::default()),
             },
-            Problem::BadCheckpoint { path: path.clone(), what: text.clone() },
+            Problem::BadCheckpoint { path: path.clone(), what: Flaw::Betas(text.clone()) },
             Problem::NoModel,
-            Problem::DeviceUnavailable { device: text.clone(), why: text.clone() },
+            Problem::DeviceUnavailable { device: text.clone(), why: Reason::NoCard },
             Problem::DeviceLost { device: text.clone() },
             Problem::DeviceFault { device: text.clone() },
             Problem::DoesNotFit { need: Bytes::gib(9), have: Bytes::gib(3), limit: Bytes::gib(7), fits: None },
             Problem::LatentNotFinite { step: 3 },
             Problem::PictureNotFinite,
-            Problem::NotSaved { folder: path, why: text.clone() },
+            Problem::NotSaved { folder: path.clone(), why: Reason::DiskFull(path) },
             Problem::Internal(text),
         ];
         for phase in
@@ -416,6 +425,8 @@ mod tests {
             RequestError::Steps(0),
             RequestError::Cfg(99.0),
             RequestError::ClipSkip(0),
+            RequestError::Layers { skip: 9, layers: 3 },
+            RequestError::Factor { size: Size::default(), factor: 16 },
             RequestError::Count(0),
             RequestError::Pair { sampler: SamplerKind::Ddim, schedule: ScheduleKind::Karras },
             RequestError::PairSteps {

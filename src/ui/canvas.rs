@@ -268,7 +268,7 @@ fn drop_target(ui: &mut Ui, studio: &Studio, whole: Rect) {
     }
     let p = Palette::of(ui);
     let painter = ui.painter();
-    painter.rect_filled(whole, 0.0, p.ground.gamma_multiply(0.85));
+    painter.rect_filled(whole, 0.0, p.ground.gamma_multiply(0.96));
     let frame = whole.shrink(space::L);
     painter.rect_stroke(frame, RADIUS, Stroke::new(2.0, p.tungsten), egui::StrokeKind::Inside);
     let words = w::DROP_HERE.get(studio.lang());

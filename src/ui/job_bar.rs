@@ -10,12 +10,16 @@ use egui::{Align, Button, Layout, RichText, Ui, Vec2};
 
 /// Height of the primary button.
 const PRIMARY: f32 = 36.0;
+/// Height of the line that says where the job stands.
+const LINE: f32 = 20.0;
 
 /// Always in sight, whatever the column is scrolled to.
 pub fn show(ui: &mut Ui, studio: &Studio) -> Vec<Action> {
     let mut actions = Vec::new();
     ui.spacing_mut().item_spacing.y = 6.0;
     if let Some(job) = studio.running() {
+        // Close together, so that at 800 points the settings above still need no scrolling.
+        ui.spacing_mut().item_spacing.y = space::XS;
         standing(ui, studio, job);
         steering(ui, studio.lang(), job, &mut actions);
     }
@@ -35,11 +39,12 @@ fn standing(ui: &mut Ui, studio: &Studio, job: &JobEntry) {
         w::PICTURE_OF.with(lang, &[("image", &image), ("images", &progress.images)])
     });
     ui.horizontal(|ui| {
+        ui.set_height(LINE);
         let icon = if job.paused() { Icon::Pause } else { Icon::Aperture };
         let p = Palette::of(ui);
         ui.label(fonts::icon(icon).color(p.tungsten));
         let words = (ui.available_width() - trailing_width(ui, "pace") - space::S).max(0.0);
-        ui.allocate_ui_with_layout(Vec2::new(words, CONTROL), Layout::left_to_right(Align::Center), |ui| {
+        ui.allocate_ui_with_layout(Vec2::new(words, LINE), Layout::left_to_right(Align::Center), |ui| {
             elided(ui, doing);
         });
         trailing(ui, "pace", |ui| ui.label(RichText::new(figures).small().color(p.quiet)));
@@ -127,7 +132,7 @@ fn generate(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
         }
         let help = if idle { w::GENERATE_HELP } else { w::QUEUE };
         let button = Button::new(RichText::new(words).size(14.0));
-        let size = Vec2::new(ui.available_width(), PRIMARY);
+        let size = Vec2::new(ui.available_width(), if idle { PRIMARY } else { CONTROL });
         let response = ui.add_sized(size, button).accessible_name(w::GENERATE.get(lang));
         if response.on_hover_text(help.get(lang)).on_disabled_hover_text(w::EMPTY_TITLE.get(lang)).clicked() {
             actions.push(Action::Generate);

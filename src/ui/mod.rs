@@ -88,12 +88,12 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
         .size_range(least..=most)
         .show(ui, |ui| {
             Panel::bottom("job bar")
-                .frame(plain.inner_margin(Margin::symmetric(12, 10)))
+                .frame(plain.inner_margin(Margin::symmetric(12, 8)))
                 .resizable(false)
                 .show(ui, |ui| actions.extend(job_bar::show(ui, studio)));
             CentralPanel::default().frame(plain).show(ui, |ui| {
                 ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-                    Frame::new().inner_margin(Margin { left: 12, right: 12, top: 8, bottom: 8 }).show(ui, |ui| {
+                    Frame::new().inner_margin(Margin { left: 12, right: 12, top: 8, bottom: 4 }).show(ui, |ui| {
                         actions.extend(prompt_panel::show(ui, studio, view));
                         widgets::section(ui);
                         actions.extend(settings_panel::show(ui, studio, view));

@@ -7,7 +7,7 @@ use super::view_state::ViewState;
 use super::widgets::icon_button;
 use crate::base::Notice;
 use crate::studio::{Action, Line, Studio};
-use crate::text::{memory as m, notices as n, window as w};
+use crate::text::{memory as m, notices as n, reasons, window as w};
 use egui::{
     Align, Label, Layout, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, TextWrapMode, Ui, UiBuilder, Vec2, pos2,
 };
@@ -115,7 +115,9 @@ fn words(studio: &Studio, p: &Palette, what: &Line) -> (Icon, egui::Color32, Str
         Line::QueueFull { count } => (Icon::TriangleAlert, p.quiet, n::QUEUE_FULL.with(lang, &[("count", count)])),
         Line::VaeChosen(path) => (Icon::Layers, p.quiet, n::VAE_CHOSEN.with(lang, &[("file", &file_name(path))])),
         Line::NoDialog => (Icon::TriangleAlert, p.quiet, n::NO_DIALOG.get(lang).to_owned()),
-        Line::Failed(why) => (Icon::TriangleAlert, p.safelight, n::DID_NOT_WORK.with(lang, &[("why", why)])),
+        Line::Failed(why) => {
+            (Icon::TriangleAlert, p.safelight, n::DID_NOT_WORK.with(lang, &[("why", &reasons::reason(lang, why))]))
+        }
     }
 }
 

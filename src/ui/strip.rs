@@ -5,7 +5,7 @@ use super::theme::{Palette, space};
 use super::view_state::ViewState;
 use super::widgets::{caption, text_button, thumbnail};
 use crate::studio::{Action, Canvas, Finished, Studio};
-use crate::text::{figures, window as w};
+use crate::text::{figures, reasons, window as w};
 use egui::{Frame, Margin, RichText, ScrollArea, Ui, Vec2};
 
 /// The tallest a thumbnail gets, in points.
@@ -77,7 +77,7 @@ fn one(
         let took = figures::took(lang, shot.seconds);
         ui.label(w::SHOT_HOVER.with(lang, &[("seed", &shot.request.seed), ("time", &took)]));
         if let Some(why) = &shot.save_error {
-            ui.label(RichText::new(why).small().weak());
+            ui.label(RichText::new(reasons::reason(lang, why)).small().weak());
         }
     });
 }

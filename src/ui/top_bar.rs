@@ -5,7 +5,7 @@ use super::theme::{Palette, space};
 use super::widgets::{icon_toggle, text_button, trailing, trailing_width};
 use crate::base::{DeviceChoice, Lang, ModelChoice, Precision, VaeChoice};
 use crate::studio::{Action, Panels, Setting, Studio, Theme};
-use crate::text::{devices::reason, memory as m, window as w};
+use crate::text::{memory as m, reasons::reason, window as w};
 use egui::containers::menu::MenuButton;
 use egui::{Button, Color32, RichText, TextWrapMode, Ui};
 

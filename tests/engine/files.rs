@@ -2,7 +2,7 @@
 
 use super::stage::{Stage, data, request, setup};
 use softbox::base::problem::Phase;
-use softbox::base::{ImageFormat, Notice, OutputPlan, Problem, ShotRequest, VaeChoice};
+use softbox::base::{ImageFormat, Notice, OutputPlan, Problem, Reason, ShotRequest, VaeChoice};
 use softbox::diffusion::weights::Archive;
 use std::collections::BTreeMap;
 use std::fs;
@@ -245,5 +245,5 @@ fn a_full_disk_leaves_no_file_and_the_picture_on_screen() {
     mount(&["umount"]).unwrap();
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(told.shots[0].file, None);
-    assert!(told.shots[0].save_error.as_ref().unwrap().contains("full"), "{:?}", told.shots[0].save_error);
+    assert_eq!(told.shots[0].save_error, Some(Reason::DiskFull(folder.path().to_owned())));
 }

@@ -3,7 +3,7 @@
 use super::stage::{Stage, Window, reading};
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT, Queryable};
-use softbox::base::{Hint, JobError, Lang, ModelChoice, Precision, Problem, SamplerKind, Size};
+use softbox::base::{Hint, JobError, Lang, ModelChoice, Precision, Problem, Reason, SamplerKind, Size};
 use softbox::studio::{Action, Canvas, Panels, SeedChoice, Setting, Theme};
 
 fn pressed(stage: Stage, name: &str) -> Vec<Action> {
@@ -352,7 +352,7 @@ fn a_command_that_helps_can_be_copied() {
     let mut stage = Stage::ready(Lang::En);
     let notice = softbox::base::Notice::BetterDevice {
         device: "NVIDIA RTX 3060".into(),
-        why: "libnvrtc was not found".into(),
+        why: Reason::NoCompiler,
         command: Some("pip install nvidia-cuda-nvrtc".into()),
     };
     stage.read(reading(1.0, 100, 100));

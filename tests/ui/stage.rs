@@ -4,7 +4,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use egui_kittest::Harness;
 use softbox::base::problem::Phase;
 use softbox::base::{
-    Bytes, DeviceChoice, JobError, JobId, Lang, Latest, MemoryReading, ModelChoice, Precision, RgbImage, ShotRequest,
+    Bytes, DeviceChoice, JobError, JobId, Lang, Latest, MemoryReading, ModelChoice, Precision, Reason, RgbImage,
+    ShotRequest,
 };
 use softbox::engine::protocol::{
     Command, DeviceStatus, EngineHandle, Event, PauseReason, Preview, Progress, Shot, Summary,
@@ -148,7 +149,7 @@ impl Stage {
             request,
             image: Arc::new(picture(128, 192)),
             file: saved.then(|| format!("/pictures/softbox/{seed}.png").into()),
-            save_error: (!saved).then(|| "the folder is read only".into()),
+            save_error: (!saved).then(|| Reason::ReadOnly("/pictures/softbox".into())),
             parameters: String::new(),
             model: "portrait_v5".into(),
             seconds: 6.2,

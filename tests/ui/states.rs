@@ -3,7 +3,7 @@
 use super::accessibility::every_state;
 use super::stage::{Stage, Window, reading};
 use egui_kittest::kittest::{NodeT, Queryable};
-use softbox::base::{JobError, Lang, MemoryReading, Notice, Problem};
+use softbox::base::{JobError, Lang, MemoryReading, Notice, Problem, Reason};
 use softbox::engine::protocol::Event;
 use softbox::studio::Action;
 
@@ -175,7 +175,7 @@ fn every_problem_fits_its_card() {
         for problem in [
             Problem::NoModel,
             Problem::WrongKind { path: path.clone(), kind: "SDXL checkpoint".into() },
-            Problem::NotSaved { folder: path.clone(), why: "No space left on device (os error 28)".into() },
+            Problem::NotSaved { folder: path.clone(), why: Reason::DiskFull(path.clone()) },
             Problem::PictureNotFinite,
         ] {
             let headline = softbox::text::problems::headline(lang, &problem);

@@ -10,6 +10,7 @@ use super::folder;
 use super::keys::{self, Leftover, TextNaming, VaeNaming};
 use super::layout;
 use super::shapes;
+use super::side_file::parameterization;
 use crate::base::Bytes;
 use crate::diffusion::config::{PredictionType, SchedulerConfig, TextEncoderConfig, UNetConfig, VaeConfig};
 use serde_json::Value;
@@ -458,7 +459,7 @@ fn prediction_of_file(path: &Path, files: &TensorFiles) -> Result<(PredictionTyp
     for ending in ["yaml", "yml"] {
         let side = path.with_extension(ending);
         let Ok(text) = std::fs::read_to_string(&side) else { continue };
-        match parameterization(&text) {
+        match parameterization(&text).as_deref() {
             Some("v" | "v_prediction") => return Ok((PredictionType::V, PredictionSource::File(side))),
             Some("eps" | "epsilon") => return Ok((PredictionType::Epsilon, PredictionSource::File(side))),
             Some(other) => return Err(WeightError::unsupported(&side, "parameterization", other)),
@@ -469,13 +470,6 @@ fn prediction_of_file(path: &Path, files: &TensorFiles) -> Result<(PredictionTyp
         return Ok((PredictionType::V, PredictionSource::Mark));
     }
     Ok((PredictionType::Epsilon, PredictionSource::Default))
-}
-
-/// The value of `parameterization:` in a YAML text, without quotes and comment.
-fn parameterization(yaml: &str) -> Option<&str> {
-    let value = yaml.lines().find_map(|line| line.trim_start().strip_prefix("parameterization:"))?;
-    let value = value.split('#').next().unwrap_or(value).trim().trim_matches(['"', '\'']);
-    (!value.is_empty()).then_some(value)
 }
 
 /// A VAE that goes with a checkpoint without one: `NAME.vae.safetensors` beside `NAME.safetensors`, or an ft-mse VAE

@@ -259,6 +259,8 @@ fn a_side_file_says_that_the_model_predicts_v() {
     for (text, want) in [
         ("model:\n  params:\n    parameterization: \"v\"\n", PredictionType::V),
         ("    parameterization: v  # zero SNR", PredictionType::V),
+        ("model: {params: {parameterization: \"v\"}}", PredictionType::V),
+        ("model: {params: {parameterization: eps, note: v}}", PredictionType::Epsilon),
         ("    parameterization: 'eps'", PredictionType::Epsilon),
     ] {
         std::fs::write(&side, text).unwrap();

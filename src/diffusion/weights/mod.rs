@@ -17,6 +17,7 @@ pub mod keys;
 pub mod layout;
 pub mod random;
 pub mod shapes;
+mod side_file;
 
 pub use archive::{Archive, ForeignFormat, TensorInfo};
 pub use checkpoint::{Checkpoint, Part, PartTensors};

@@ -3,7 +3,7 @@
 //! The CUDA backend panics where the driver is missing or too old, so the probe asks first. Functions and constants are
 //! those of the CUDA Driver API reference manual. Called by `probe`, and by `toolchain` for the version.
 
-use crate::base::Bytes;
+use crate::base::{Bytes, Reason};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
@@ -54,6 +54,19 @@ pub enum DriverError {
     Mismatch,
     #[error("{call} failed with CUDA error {code}")]
     Call { call: &'static str, code: i32 },
+}
+
+impl DriverError {
+    /// The same for a person.
+    pub fn reason(&self) -> Reason {
+        match *self {
+            DriverError::Missing => Reason::NoDriver { library: NAMES[0] },
+            DriverError::Symbol(name) => Reason::DriverLacks(name),
+            DriverError::NoDevice => Reason::NoCard,
+            DriverError::Mismatch => Reason::DriverMismatch,
+            DriverError::Call { call, code } => Reason::DriverCall { call, code },
+        }
+    }
 }
 
 /// One card, as the driver describes it.

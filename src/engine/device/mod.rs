@@ -18,7 +18,7 @@ pub use open::{OpenError, is_device_lost, not_offered, open, open_candidate};
 pub use toolchain::{Headers, ToolchainError, install_command};
 pub use vulkan::VulkanError;
 
-use crate::base::{Bytes, DeviceChoice, Precision};
+use crate::base::{Bytes, DeviceChoice, Precision, Reason};
 use crate::engine::protocol::PassedOver;
 use burn::tensor::DeviceKind;
 use driver::Driver;
@@ -104,16 +104,16 @@ pub fn probe() -> Probe {
 
 /// Driver, cards, compiler against the driver, headers, in this order; the first that lacks ends it.
 fn probe_cuda(found: &mut Probe) {
-    let pass = |why: String, command| PassedOver { device: "CUDA".to_owned(), why, command };
+    let pass = |why: Reason, command| PassedOver { device: "CUDA".to_owned(), why, command };
     let looked = Driver::load().and_then(|driver| Ok((driver.version()?, driver.cards()?)));
     let (version, cards) = match looked {
         Ok(looked) => looked,
-        Err(error) => return found.passed_over.push(pass(error.to_string(), None)),
+        Err(error) => return found.passed_over.push(pass(error.reason(), None)),
     };
     if let Err(error) = environment::toolchain(version) {
         for card in &cards {
             let device = format!("{} (CUDA)", card.name);
-            found.passed_over.push(PassedOver { device, why: error.to_string(), command: error.command() });
+            found.passed_over.push(PassedOver { device, why: error.reason(), command: error.command() });
         }
         return;
     }
@@ -139,7 +139,7 @@ fn probe_vulkan(found: &mut Probe) {
         Ok(adapters) => adapters,
         Err(error) => {
             let device = "Vulkan".to_owned();
-            return found.passed_over.push(PassedOver { device, why: error.to_string(), command: None });
+            return found.passed_over.push(PassedOver { device, why: error.reason(), command: None });
         }
     };
     // A card of its own before one that shares the CPU's memory; `vulkan:n` keeps the driver's order.
@@ -147,13 +147,11 @@ fn probe_vulkan(found: &mut Probe) {
     for adapter in adapters {
         let device = format!("{} (Vulkan)", adapter.name);
         if adapter.kind.is_none() {
-            let why = "an adapter of unknown kind".to_owned();
-            found.passed_over.push(PassedOver { device, why, command: None });
+            found.passed_over.push(PassedOver { device, why: Reason::UnknownAdapter, command: None });
             continue;
         }
         if adapter.software {
-            let why = "it draws on the CPU, where the CPU device is faster".to_owned();
-            found.passed_over.push(PassedOver { device, why, command: None });
+            found.passed_over.push(PassedOver { device, why: Reason::Software, command: None });
         }
         found.devices.push(Candidate {
             choice: DeviceChoice::Vulkan(adapter.index),

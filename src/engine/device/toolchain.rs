@@ -6,6 +6,7 @@
 
 use super::driver::Version;
 use super::places::Place;
+use crate::base::Reason;
 use libloading::Library;
 use std::ffi::c_int;
 use std::fmt;
@@ -102,6 +103,22 @@ pub enum ToolchainError {
 }
 
 impl ToolchainError {
+    /// The same for a person.
+    pub fn reason(&self) -> Reason {
+        match self {
+            ToolchainError::DriverTooOld { driver } => {
+                Reason::DriverTooOld { serves: driver.to_string(), needs: OLDEST_DRIVER.to_string() }
+            }
+            ToolchainError::NoCompiler { .. } => Reason::NoCompiler,
+            ToolchainError::CompilerTooNew { nvrtc, driver } => {
+                Reason::CompilerTooNew { compiler: nvrtc.to_string(), serves: driver.to_string() }
+            }
+            ToolchainError::NoHeaders { nvrtc, missing, .. } => {
+                Reason::NoHeaders { compiler: nvrtc.to_string(), missing: list(missing) }
+            }
+        }
+    }
+
     /// The one command that brings all that is missing, in versions that this driver serves.
     pub fn command(&self) -> Option<String> {
         match self {

@@ -3,6 +3,7 @@
 //! `vulkan:n` is the n-th adapter in the driver's order. burn names adapters by kind and their place among their kind;
 //! [`Adapter::kind`] is that name. Called by `probe`.
 
+use crate::base::Reason;
 use burn::tensor::DeviceKind;
 use burn::tensor::wgpu::wgpu;
 use cubecl::future;
@@ -37,6 +38,16 @@ pub enum VulkanError {
     NoLoader,
     #[error("Vulkan is installed, but no driver offers a card")]
     NoAdapter,
+}
+
+impl VulkanError {
+    /// The same for a person.
+    pub fn reason(&self) -> Reason {
+        match self {
+            VulkanError::NoLoader => Reason::NoVulkan { library: LOADER },
+            VulkanError::NoAdapter => Reason::NoVulkanCard,
+        }
+    }
 }
 
 /// Every adapter, in the driver's order.

@@ -1,7 +1,7 @@
 //! The amdgpu driver's files under /sys and /proc on Linux.
 
 use super::{CardId, DeviceFigures, PciAddress, Source};
-use crate::base::Bytes;
+use crate::base::{Bytes, Reason};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ impl AmdgpuSource {
     /// Finds the card under /sys.
     ///
     /// # Errors
-    /// One technical line: no such card, or not amdgpu's.
-    pub fn open(card: &CardId) -> Result<Self, String> {
+    /// No such card, or not amdgpu's.
+    pub fn open(card: &CardId) -> Result<Self, Reason> {
         Self::open_from(Path::new("/sys/class/drm"), Path::new("/proc/self/fdinfo"), card)
     }
 
     /// Like [`open`](Self::open), with other folders in place of `/sys/class/drm` and `/proc/self/fdinfo`.
-    pub fn open_from(drm: &Path, fdinfo: &Path, card: &CardId) -> Result<Self, String> {
-        let entries = fs::read_dir(drm).map_err(|error| format!("{}: {error}", drm.display()))?;
+    pub fn open_from(drm: &Path, fdinfo: &Path, card: &CardId) -> Result<Self, Reason> {
+        let entries = fs::read_dir(drm).map_err(|error| Reason::io(drm, &error))?;
         let mut found: Vec<(PathBuf, Option<PciAddress>)> = entries
             .flatten()
             .filter(|entry| {
@@ -54,14 +54,14 @@ impl AmdgpuSource {
             None if card.uuid.is_none() && count == 1 && card.name.as_deref().is_none_or(is_amd_name) => found.pop(),
             None => None,
         };
-        let (folder, pci) = chosen.ok_or_else(|| format!("amdgpu has {count} cards, none of them this one"))?;
+        let (folder, pci) = chosen.ok_or(Reason::NoAmdgpuCard)?;
         Ok(AmdgpuSource { folder, fdinfo: fdinfo.to_owned(), pci })
     }
 
-    fn figure(&self, name: &str) -> Result<Bytes, String> {
+    fn figure(&self, name: &str) -> Result<Bytes, Reason> {
         let path = self.folder.join(name);
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        text.trim().parse().map(Bytes).map_err(|_| format!("{}: not a number", path.display()))
+        let text = fs::read_to_string(&path).map_err(|error| Reason::io(&path, &error))?;
+        text.trim().parse().map(Bytes).map_err(|_| Reason::NotANumber(path))
     }
 
     /// What our own open files on the card hold. Several files may share one client, which counts once.
@@ -99,7 +99,7 @@ impl Source for AmdgpuSource {
             let with_gtt = self.figure("mem_info_vram_total").is_ok_and(|vram| vram < total);
             figures.ours = self.ours(with_gtt);
             if figures.ours.is_none() {
-                figures.unknown_because.push(format!("{}: cannot be read", self.fdinfo.display()));
+                figures.unknown_because.push(Reason::Unreadable(self.fdinfo.clone()));
             }
         }
         figures
@@ -109,7 +109,7 @@ impl Source for AmdgpuSource {
         let both = || Ok((self.figure("mem_info_vram_total")?, self.figure("mem_info_vram_used")?));
         let (mut total, mut used) = match both() {
             Ok(figures) => figures,
-            Err::<_, String>(why) => return DeviceFigures::unknown(why),
+            Err::<_, Reason>(why) => return DeviceFigures::unknown(why),
         };
         if total < CARVE_OUT
             && let (Ok(more), Ok(more_used)) = (self.figure("mem_info_gtt_total"), self.figure("mem_info_gtt_used"))
@@ -180,7 +180,7 @@ mod tests {
         root
     }
 
-    fn source(root: &Path, pci: &str) -> Result<AmdgpuSource, String> {
+    fn source(root: &Path, pci: &str) -> Result<AmdgpuSource, Reason> {
         let card = CardId { pci: pci.parse().ok(), ..CardId::default() };
         AmdgpuSource::open_from(&root.join("drm"), &root.join("fdinfo"), &card)
     }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(figures.total, Some(Bytes(17_163_091_968)));
         assert_eq!(figures.used(), Some(Bytes::gib(1)));
         assert_eq!(figures.ours, Some(Bytes::mib(2)));
-        assert_eq!(figures.unknown_because, Vec::<String>::new());
+        assert_eq!(figures.unknown_because, Vec::new());
     }
 
     #[test]
@@ -213,7 +213,8 @@ mod tests {
         fs::write(root.path().join("drm/card1/device/mem_info_vram_used"), "soon\n").unwrap();
         let figures = found.read();
         assert_eq!((figures.total, figures.ours), (None, None));
-        assert!(figures.unknown_because[0].contains("mem_info_vram_used"));
+        let broken = root.path().join("drm/card1/device/mem_info_vram_used");
+        assert_eq!(figures.unknown_because, [Reason::NotANumber(broken)]);
         fs::remove_dir_all(root.path().join("fdinfo")).unwrap();
         fs::write(root.path().join("drm/card1/device/mem_info_vram_used"), "0\n").unwrap();
         assert!(found.read().ours.is_none());

@@ -1,7 +1,7 @@
 //! The machine's own memory, for the CPU device: this process, and what is available within a container's limit.
 
 use super::{DeviceFigures, Source};
-use crate::base::Bytes;
+use crate::base::{Bytes, Reason};
 use std::fs;
 use std::path::{Path, PathBuf};
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
@@ -104,12 +104,12 @@ impl Default for HostSource {
 impl Source for HostSource {
     fn read(&mut self) -> DeviceFigures {
         let Some((total, available, ours)) = self.read_proc().or_else(|| self.read_sysinfo()) else {
-            return DeviceFigures::unknown("the system does not tell its memory");
+            return DeviceFigures::unknown(Reason::NoMemoryFigures);
         };
         let limits = self.container_limits();
         let total = limits.iter().map(|limit| limit.most).fold(total, Bytes::min);
         let available = limits.iter().map(|limit| limit.most - limit.used).fold(available.min(total), Bytes::min);
-        let unknown_because = if ours.is_none() { vec!["/proc/self/status: no RSS".to_owned()] } else { vec![] };
+        let unknown_because = if ours.is_none() { vec![Reason::NoMemoryFigures] } else { vec![] };
         DeviceFigures {
             total: Some(total),
             free: Some(available),

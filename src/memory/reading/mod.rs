@@ -11,7 +11,7 @@ pub use amdgpu::AmdgpuSource;
 pub use host::HostSource;
 pub use nvml::NvmlSource;
 
-use crate::base::Bytes;
+use crate::base::{Bytes, Reason};
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,14 +26,14 @@ pub struct DeviceFigures {
     pub ours: Option<Bytes>,
     /// Other programs on the device, as far as they can be told apart.
     pub programs: Vec<Program>,
-    /// Why something above is unknown, one technical line each.
-    pub unknown_because: Vec<String>,
+    /// Why something above is unknown.
+    pub unknown_because: Vec<Reason>,
 }
 
 impl DeviceFigures {
     /// Figures of a device of which nothing can be read.
-    pub fn unknown(why: impl Into<String>) -> Self {
-        DeviceFigures { unknown_because: vec![why.into()], ..DeviceFigures::default() }
+    pub fn unknown(why: Reason) -> Self {
+        DeviceFigures { unknown_because: vec![why], ..DeviceFigures::default() }
     }
 
     /// All that is not free, by whomever.
@@ -73,7 +73,7 @@ pub trait Source: Send {
 }
 
 /// A source that can read nothing, and says why.
-pub struct UnknownSource(pub Vec<String>);
+pub struct UnknownSource(pub Vec<Reason>);
 
 impl Source for UnknownSource {
     fn read(&mut self) -> DeviceFigures {

@@ -1,7 +1,7 @@
 //! NVIDIA's management library, loaded at run time. Missing, too old, or at odds with the driver, it becomes a reason.
 
 use super::{CardId, DeviceFigures, PciAddress, Program, Source, program_name};
-use crate::base::Bytes;
+use crate::base::{Bytes, Reason};
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
@@ -33,14 +33,13 @@ impl NvmlSource {
     /// Loads the library and finds the card.
     ///
     /// # Errors
-    /// One technical line: the library is missing, does not start (driver not loaded, driver/library version mismatch),
-    /// or knows no such card.
-    pub fn open(card: &CardId) -> Result<Self, String> {
+    /// The library is missing, does not start (driver not loaded, driver/library version mismatch), or knows no such card.
+    pub fn open(card: &CardId) -> Result<Self, Reason> {
         Self::open_from(LIBRARIES, card)
     }
 
     /// Like [`open`](Self::open), with other places to look.
-    pub fn open_from<S: AsRef<OsStr>>(libraries: &[S], card: &CardId) -> Result<Self, String> {
+    pub fn open_from<S: AsRef<OsStr>>(libraries: &[S], card: &CardId) -> Result<Self, Reason> {
         let nvml = load(libraries)?;
         let index = find(&nvml, card)?;
         let pid = in_first_pid_namespace().then(std::process::id);
@@ -73,18 +72,18 @@ impl NvmlSource {
         let mut all = match self.programs() {
             Ok(all) => all,
             Err(error) => {
-                figures.unknown_because.push(format!("NVML: programs on the card cannot be read: {error}"));
+                figures.unknown_because.push(Reason::ProgramsUnread(error.to_string()));
                 return;
             }
         };
         let mine = self.pid.map(|pid| all.remove(&pid));
         match mine {
             Some(Some(Some(bytes))) => figures.ours = Some(Bytes(bytes)),
-            Some(Some(None)) => figures.unknown_because.push("NVML: this driver does not count by program".to_owned()),
+            Some(Some(None)) => figures.unknown_because.push(Reason::NotByProgram),
             // Not listed although its number is known: it holds nothing, or the driver hides programs. The gauge, which
             // knows whether we hold something, tells the two apart.
             Some(None) => figures.ours = Some(Bytes::ZERO),
-            None => figures.unknown_because.push("NVML: process numbers differ in this container".to_owned()),
+            None => figures.unknown_because.push(Reason::OtherProcessNumbers),
         }
         let names_hold = in_first_pid_namespace();
         for (pid, used) in all {
@@ -117,7 +116,7 @@ impl Source for NvmlSource {
                 reserved: Some(Bytes(info.reserved)),
                 ..DeviceFigures::default()
             },
-            Err(error) => DeviceFigures::unknown(format!("NVML: {error}")),
+            Err(error) => DeviceFigures::unknown(Reason::Nvml(error.to_string())),
         }
     }
 
@@ -139,24 +138,24 @@ impl Source for NvmlSource {
 }
 
 /// Loads the first library that is there and starts it.
-fn load<S: AsRef<OsStr>>(libraries: &[S]) -> Result<Nvml, String> {
+fn load<S: AsRef<OsStr>>(libraries: &[S]) -> Result<Nvml, Reason> {
     let mut first = None;
     for library in libraries {
         match Nvml::builder().lib_path(library.as_ref()).init() {
             Ok(nvml) => return Ok(nvml),
             Err(NvmlError::LibloadingError(error)) => {
-                first.get_or_insert_with(|| format!("NVML not found: {error}"));
+                first.get_or_insert_with(|| error.to_string());
             }
             // The library is there and says no (driver not loaded, version mismatch): another copy says the same.
-            Err(error) => return Err(format!("NVML: {error}")),
+            Err(error) => return Err(Reason::Nvml(error.to_string())),
         }
     }
-    Err(first.unwrap_or_else(|| "NVML not found".to_owned()))
+    Err(Reason::NoNvml(first.unwrap_or_default()))
 }
 
 /// NVML's number of the card.
-fn find(nvml: &Nvml, card: &CardId) -> Result<u32, String> {
-    let count = nvml.device_count().map_err(|error| format!("NVML: {error}"))?;
+fn find(nvml: &Nvml, card: &CardId) -> Result<u32, Reason> {
+    let count = nvml.device_count().map_err(|error| Reason::Nvml(error.to_string()))?;
     let mut named = Vec::new();
     for index in 0..count {
         // A card that is broken or not ours to see does not hide the others.
@@ -180,7 +179,7 @@ fn find(nvml: &Nvml, card: &CardId) -> Result<u32, String> {
         [only] if card.uuid.is_none() && card.pci.is_none() => Ok(*only),
         // Nothing is known of the card, and there is but one.
         [] if *card == CardId::default() && count == 1 => Ok(0),
-        _ => Err(format!("NVML knows {count} cards, none of them this one")),
+        _ => Err(Reason::NoSuchNvmlCard),
     }
 }
 
@@ -200,7 +199,7 @@ mod tests {
     #[test]
     fn a_missing_library_is_a_reason() {
         let error = NvmlSource::open_from(&["/nonexistent/libnvidia-ml.so.1"], &CardId::default()).unwrap_err();
-        assert!(error.starts_with("NVML not found"), "{error}");
+        assert!(matches!(error, Reason::NoNvml(_)), "{error:?}");
         assert!(NvmlSource::open_from::<&str>(&[], &CardId::default()).is_err());
     }
 
@@ -210,6 +209,6 @@ mod tests {
         let path = folder.path().join("libnvidia-ml.so.1");
         std::fs::write(&path, b"\x7fELF not really").unwrap();
         let error = NvmlSource::open_from(&[&path], &CardId::default()).unwrap_err();
-        assert!(error.starts_with("NVML not found"), "{error}");
+        assert!(matches!(error, Reason::NoNvml(_)), "{error:?}");
     }
 }
