@@ -4,7 +4,7 @@ use super::args::Unfit;
 use crate::base::Lang;
 use crate::base::bytes::ParseBytesError;
 use crate::base::request::RequestError;
-use crate::text::{cli, problems};
+use crate::text::{cli, figures, problems};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error;
 
@@ -23,6 +23,9 @@ pub fn sentence(lang: Lang, error: &clap::Error) -> String {
             cli::USAGE_ONE_OF.with(lang, &values)
         }
         ErrorKind::ValueValidation => {
+            if let Some(wrong) = error.source().and_then(|source| source.downcast_ref::<RequestError>()) {
+                return figures::pair(lang, &argument(), problems::request_error(lang, wrong));
+            }
             let why = error.source().map(|source| unfit(lang, source)).unwrap_or_default();
             cli::USAGE_UNFIT.with(lang, &[("argument", &argument()), ("value", &value()), ("why", &why)])
         }
@@ -60,9 +63,6 @@ fn needs_value(lang: Lang, argument: &str) -> String {
 fn unfit(lang: Lang, source: &(dyn Error + 'static)) -> String {
     if let Some(Unfit(phrase)) = source.downcast_ref() {
         return phrase.get(lang).to_owned();
-    }
-    if let Some(error) = source.downcast_ref::<RequestError>() {
-        return problems::request_error(lang, error).trim_end_matches(['.', '。']).to_owned();
     }
     if source.is::<ParseBytesError>() {
         return cli::UNFIT_BYTES.get(lang).to_owned();

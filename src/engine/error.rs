@@ -46,6 +46,7 @@ pub fn from_diffusion(error: DiffusionError, scene: Scene) -> Ended {
             let found = format!("{found:?}");
             bad(model, Flaw::Shape { tensor: name.clone(), found, expected: expected.clone() })
         }
+        DiffusionError::Unsupported { part: "tokenizer", what } => bad(model, Flaw::Tokenizer(what.clone())),
         DiffusionError::Unsupported { part, what } => {
             bad(model, Flaw::Unsupported { part: (*part).to_owned(), told: what.clone() })
         }

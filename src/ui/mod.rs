@@ -94,6 +94,7 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
             CentralPanel::default().frame(plain).show(ui, |ui| {
                 ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
                     Frame::new().inner_margin(Margin { left: 12, right: 12, top: 8, bottom: 4 }).show(ui, |ui| {
+                        ui.spacing_mut().item_spacing.y = 5.0;
                         actions.extend(prompt_panel::show(ui, studio, view));
                         widgets::section(ui);
                         actions.extend(settings_panel::show(ui, studio, view));

@@ -16,7 +16,7 @@ pub fn show(ui: &mut Ui, studio: &Studio, reason: &PauseReason, interrupted: Pha
     let (icon, ink, said) = match reason {
         PauseReason::Asked => {
             let step = match interrupted {
-                Phase::Denoising { step, .. } => Some(step),
+                Phase::Denoising { step, .. } if step > 0 => Some(step),
                 _ => None,
             };
             (Icon::Pause, p.quiet, m::paused_by_hand(lang, step))

@@ -33,7 +33,11 @@ fn definitions(alone: bool) -> egui::FontDefinitions {
 }
 
 fn chinese() -> impl Iterator<Item = char> {
-    AREAS.iter().flat_map(|(_, phrases)| phrases.iter()).flat_map(|phrase| phrase.zh.chars())
+    AREAS
+        .iter()
+        .flat_map(|(_, phrases)| phrases.iter())
+        .flat_map(|phrase| phrase.zh.chars())
+        .filter(|c| !c.is_control())
 }
 
 fn is_wide(c: char) -> bool {

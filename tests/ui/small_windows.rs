@@ -63,3 +63,19 @@ fn nothing_sticks_out_at_the_size_it_is_made_for() {
         }
     }
 }
+
+/// At the size the window opens with, no setting goes out of sight when a job starts: the last row stands above the foot.
+#[test]
+fn the_settings_need_no_scrolling_while_a_job_runs() {
+    for lang in Lang::ALL {
+        for (state, stage) in every_state(lang).into_iter().filter(|(state, _)| ["running", "paused"].contains(state)) {
+            let window = Window::open(stage, 1280.0, 800.0);
+            let last = window.harness.get_by_label(softbox::text::window::ADVANCED.get(lang)).rect();
+            // A pause shows its buttons on its card too; those of the column are meant.
+            let keep = window.harness.query_all_by_label(softbox::text::window::STOP_AND_KEEP.get(lang));
+            let foot = keep.map(|node| node.rect()).find(|rect| rect.left() < 344.0).expect("the foot").top();
+            // The line that says where the job stands lies between.
+            assert!(last.bottom() + 28.0 <= foot, "{state}, {lang:?}: {last:?} and the foot at {foot}");
+        }
+    }
+}

@@ -228,8 +228,8 @@ fn status(candidate: &Candidate, passed_over: Vec<PassedOver>) -> DeviceStatus {
 /// Why a device that was asked for by name is not among the candidates.
 pub fn not_offered(choice: DeviceChoice, probe: &Probe) -> OpenError {
     let (device, family) = match choice {
-        DeviceChoice::Cuda(n) => (format!("CUDA device {n}"), "CUDA"),
-        DeviceChoice::Vulkan(n) => (format!("Vulkan device {n}"), "Vulkan"),
+        DeviceChoice::Cuda(n) => (format!("CUDA {n}"), "CUDA"),
+        DeviceChoice::Vulkan(n) => (format!("Vulkan {n}"), "Vulkan"),
         DeviceChoice::Cpu | DeviceChoice::Auto => ("CPU".to_owned(), "CPU"),
     };
     let offered = probe.devices.iter().any(|candidate| candidate.label().contains(family));
@@ -306,7 +306,7 @@ mod tests {
         let job: JobError = error.into();
         assert!(job.hints.contains(&Hint::Install("pip install x".into())) && job.details.contains("pip install x"));
         let error = open(DeviceChoice::Vulkan(7), &probe).unwrap_err();
-        assert_eq!(error, OpenError::NotThere { device: "Vulkan device 7".to_owned() });
+        assert_eq!(error, OpenError::NotThere { device: "Vulkan 7".to_owned() });
     }
 
     #[test]
