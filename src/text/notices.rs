@@ -11,7 +11,7 @@ phrases! {
     PROMPT_ALTERNATION: "Alternating words are not supported yet and have no effect: {part}", "暂不支持交替词语法，以下内容不起作用：{part}";
     PROMPT_COMPOSITION: "AND between prompts is not supported yet and has no effect.", "暂不支持用 AND 组合提示词，它不起作用。";
     PROMPT_EXTRA_NETWORK: "{part} is not supported yet and was left out.", "暂不支持 {part}，已忽略。";
-    PROMPT_NOT_ENGLISH: "The text encoder of Stable Diffusion 1.5 knows English only.", "Stable Diffusion 1.5 的文本编码器只懂英文，请用英文书写提示词。";
+    PROMPT_NOT_ENGLISH: "The text encoder of Stable Diffusion 1.5 knows English only.", "Stable Diffusion 1.5 只懂英文，请用英文书写提示词。";
     ONE_UNKNOWN_TENSOR: "The checkpoint holds a tensor that no part uses: {first}", "模型中有 1 个未使用的张量：{first}";
     UNKNOWN_TENSORS: "The checkpoint holds {count} tensors that no part uses, the first of them {first}", "模型中有 {count} 个未使用的张量，其中第一个是 {first}";
     VAE_TAKEN: "The checkpoint has no VAE; {file} is used.", "模型不含 VAE，已使用 {file}。";

@@ -155,8 +155,8 @@ fn forecast(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     let lang = studio.lang();
     let p = Palette::of(ui);
     let Some(forecast) = studio.forecast() else { return };
-    if studio.running().is_some() && !matches!(forecast, Forecast::DoesNotFit { .. }) {
-        // The gauge tells of this run; whether the next one fits is seen when it is over.
+    // The gauge tells of this run, and the card of a pause why it waits; whether the next one fits is seen when it is over.
+    if studio.running().is_some_and(|job| job.paused() || !matches!(forecast, Forecast::DoesNotFit { .. })) {
         return;
     }
     let (icon, ink, words) = match forecast {

@@ -31,7 +31,7 @@ use theme::Palette;
 
 /// Below these the strip and the memory band fold, whatever was chosen: the canvas needs the room.
 const WIDE_ENOUGH_FOR_STRIP: f32 = 960.0;
-const HIGH_ENOUGH_FOR_BAND: f32 = 640.0;
+const HIGH_ENOUGH_FOR_BAND: f32 = 680.0;
 /// The left column, in points.
 const COLUMN: std::ops::RangeInclusive<f32> = 320.0..=400.0;
 

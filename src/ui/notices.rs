@@ -106,7 +106,7 @@ fn words(studio: &Studio, p: &Palette, what: &Line) -> (Icon, egui::Color32, Str
     match what {
         Line::Engine(notice) => (Icon::Info, p.quiet, n::notice(lang, notice)),
         Line::Done { images, seconds } => (Icon::Check, p.done, n::done(lang, *images, *seconds)),
-        Line::Cancelled => (Icon::X, p.quiet, n::CANCELLED.get(lang).to_owned()),
+        Line::Cancelled => (Icon::Ban, p.quiet, n::CANCELLED.get(lang).to_owned()),
         Line::Cleaned(report) => (Icon::BrushCleaning, p.quiet, m::clean_report(lang, report)),
         Line::Saved(path) => (Icon::Save, p.done, n::saved(lang, path)),
         Line::Copied => (Icon::Copy, p.done, n::COPIED.get(lang).to_owned()),
