@@ -73,7 +73,7 @@ impl Effects {
             Effect::Inspect(choice) => {
                 let costs = self.costs.clone();
                 self.spawn(move || {
-                    let result = inspect(&choice).map_err(Box::new);
+                    let result = inspect(&choice);
                     if result.is_ok() {
                         Cost::of(&choice).into_iter().for_each(|cost| costs.put(cost));
                     }
@@ -160,7 +160,7 @@ fn weights_dialog() -> AsyncFileDialog {
 }
 
 /// Says what a checkpoint is, without loading it.
-fn inspect(choice: &ModelChoice) -> Result<ModelInfo, JobError> {
+fn inspect(choice: &ModelChoice) -> Result<ModelInfo, Box<JobError>> {
     let path = match choice {
         ModelChoice::RandomSd15 => {
             return Ok(ModelInfo {
@@ -173,14 +173,15 @@ fn inspect(choice: &ModelChoice) -> Result<ModelInfo, JobError> {
         }
         ModelChoice::Path(path) => path,
     };
-    let found = weights::inspect(path).map_err(|error| JobError::new(problem_of_weights(&error), error.to_string()))?;
+    let found = weights::inspect(path)
+        .map_err(|error| Box::new(JobError::new(problem_of_weights(&error), error.to_string())))?;
     model_info(choice.name(), found)
 }
 
-fn model_info(name: String, found: Inspection) -> Result<ModelInfo, JobError> {
+fn model_info(name: String, found: Inspection) -> Result<ModelInfo, Box<JobError>> {
     if !found.family.is_supported() {
         let problem = Problem::WrongKind { path: found.path, kind: found.family.label().to_owned() };
-        return Err(JobError::new(problem, found.family.label()));
+        return Err(Box::new(JobError::new(problem, found.family.label())));
     }
     let note = found.unknown.first.first().map(|first| format!("{} × {first}", found.unknown.count));
     Ok(ModelInfo {
@@ -207,7 +208,7 @@ fn read_dropped(path: &Path) -> Dropped {
         Ok(found) if found.family == Family::Vae => Dropped::Vae,
         Ok(found) => match model_info(name, found) {
             Ok(info) => Dropped::Model(info),
-            Err(error) => Dropped::Refused(Box::new(error)),
+            Err(error) => Dropped::Refused(error),
         },
         Err(error) => Dropped::Refused(Box::new(JobError::new(problem_of_weights(&error), error.to_string()))),
     }

@@ -24,7 +24,7 @@ pub fn sentence(lang: Lang, error: &clap::Error) -> String {
         }
         ErrorKind::ValueValidation => {
             if let Some(wrong) = error.source().and_then(|source| source.downcast_ref::<RequestError>()) {
-                return figures::pair(lang, &argument(), problems::request_error(lang, wrong));
+                return figures::pair(lang, argument(), problems::request_error(lang, wrong));
             }
             let why = error.source().map(|source| unfit(lang, source)).unwrap_or_default();
             cli::USAGE_UNFIT.with(lang, &[("argument", &argument()), ("value", &value()), ("why", &why)])
