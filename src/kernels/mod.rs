@@ -1,4 +1,5 @@
-//! Operations on GPUs that burn's stock ones do not do well enough. Each falls back to plain burn operations, which are
-//! also its reference.
+//! Operations that burn's stock ones do not do well enough. Each falls back to plain burn operations, which are also its
+//! reference.
 
 pub mod conv;
+pub mod cpu;

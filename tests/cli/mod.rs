@@ -41,7 +41,7 @@ fn tiny(folder: &Path) -> Vec<String> {
 fn generate_makes_files_and_says_where_the_time_went() {
     let folder = tempfile::tempdir().unwrap();
     let latents = folder.path().join("latents.safetensors");
-    let more = ["--steps", "20", "--size", "128x136", "--count", "2", "--save-latents", latents.to_str().unwrap()];
+    let more = ["--steps", "60", "--size", "128x136", "--count", "2", "--save-latents", latents.to_str().unwrap()];
     let (code, object) = generate(folder.path(), &more);
     assert_eq!(code, 0, "{object}");
     assert_eq!(object["seeds"], serde_json::json!([3, 4]));
@@ -56,11 +56,11 @@ fn generate_makes_files_and_says_where_the_time_went() {
     let seconds = &object["seconds"];
     let part = |name: &str| seconds[name].as_f64().unwrap();
     let steps: Vec<f64> = seconds["steps"].as_array().unwrap().iter().map(|step| step.as_f64().unwrap()).collect();
-    assert_eq!(steps.len(), 40);
+    assert_eq!(steps.len(), 120);
     let parts =
         ["load", "encode", "decode", "save", "paused"].map(part).iter().sum::<f64>() + steps.iter().sum::<f64>();
     let total = part("total");
-    assert!(total > 1.0, "too short to say anything: {total}");
+    assert!(total > 0.5, "too short to say anything: {total}");
     assert!((parts / total - 1.0).abs() < 0.1, "{parts} of {total}");
     assert!(object["peak_memory"]["ours"].as_u64() > Some(0) && object["pauses"] == serde_json::json!([]));
     assert_eq!((&object["device"], &object["dtype"]), (&"CPU".into(), &"f32".into()));

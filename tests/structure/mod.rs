@@ -50,7 +50,7 @@ const FOLDERS: &[Folder] = &[
     Folder {
         name: "kernels",
         ours: &[],
-        crates: Crates::Only(&["burn", "burn_cubecl", "cubecl", "half", "thiserror"]),
+        crates: Crates::Only(&["burn", "burn_cubecl", "burn_flex", "cubecl", "half", "rayon", "thiserror"]),
         never: &["std::fs", "std::thread", "std::net", "std::process", "std::env", "std::time::Instant"],
         why: "kernels are arithmetic on the device: no files, no state",
     },

@@ -1,9 +1,10 @@
 //! Scaled dot-product attention over heads.
 //!
-//! The CPU backend has a tiled kernel. On a GPU the scores are made for a few queries at a time, so that their matrix never
+//! The CPU has a kernel of ours. On a GPU the scores are made for a few queries at a time, so that their matrix never
 //! takes more than a fixed amount of memory at any picture size.
 
 use super::product::product;
+use crate::kernels::cpu;
 use burn::backend::DispatchDevice;
 use burn::tensor::ops::AttentionModuleOptions;
 use burn::tensor::{DType, Tensor, activation, module};
@@ -25,6 +26,9 @@ pub fn merge_heads(x: Tensor<4>) -> Tensor<3> {
 
 /// softmax(q·kᵀ / √d)·v for q `[n, heads, tokens, d]` and k, v `[n, heads, keys, d]`; softmax in f32.
 pub fn attention(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> Tensor<4> {
+    if let Some(y) = cpu::attention(&q, &k, &v) {
+        return y;
+    }
     if !matches!(q.device().as_dispatch(), DispatchDevice::Cube(_)) {
         return module::attention(q, k, v, None, None, AttentionModuleOptions::default());
     }

@@ -54,9 +54,10 @@ impl<'a> Loader<'a> {
     /// A linear layer with a bias if the checkpoint has one.
     pub fn linear(&self, name: &str) -> Result<Linear, DiffusionError> {
         let at = self.at(name);
-        let (weight, [d_out, d_in]) = at.flat::<2>("weight", self.precision)?;
-        // Kept as the checkpoint has it, [out, in], and turned by its strides: no copy on either side.
-        Ok(Linear { weight: weight.reshape([d_out, d_in]).swap_dims(0, 1), bias: at.vector("bias")? })
+        let host = at.host("weight", self.precision)?;
+        let shape = <[usize; 2]>::try_from(host.shape.as_slice())
+            .map_err(|_| at.wrong_shape("weight", &host.shape, "2 dimensions"))?;
+        Ok(Linear { weight: self.turned(host.bytes, host.precision, shape), bias: at.vector("bias")? })
     }
 
     /// A linear layer whose outputs are `parts` equal groups, as that many layers: GEGLU's value and gate. Splitting here
@@ -71,11 +72,11 @@ impl<'a> Loader<'a> {
         };
         let rows = |host: &HostTensor, part: usize| {
             let bytes = host.bytes.len() / PARTS;
-            self.upload(host.bytes[part * bytes..(part + 1) * bytes].to_vec(), host.precision)
+            host.bytes[part * bytes..(part + 1) * bytes].to_vec()
         };
         Ok(std::array::from_fn(|part| Linear {
-            weight: rows(&weight, part).reshape([d_out, d_in]).swap_dims(0, 1),
-            bias: bias.as_ref().map(|bias| rows(bias, part)),
+            weight: self.turned(rows(&weight, part), weight.precision, [d_out, d_in]),
+            bias: bias.as_ref().map(|bias| self.upload(rows(bias, part), bias.precision)),
         }))
     }
 
@@ -158,6 +159,15 @@ impl<'a> Loader<'a> {
         Ok(self.source.read(&self.full(name), precision)?)
     }
 
+    /// A matrix stored as `[out, in]`, as `[in, out]`. The CPU reads its lines one after the other, so there it is turned once in
+    /// memory; a GPU takes the view.
+    fn turned(&self, bytes: Vec<u8>, precision: Precision, [d_out, d_in]: [usize; 2]) -> Tensor<2> {
+        if self.channels_last() || precision.size() != 4 {
+            return self.upload(bytes, precision).reshape([d_out, d_in]).swap_dims(0, 1);
+        }
+        self.upload(rows_to_columns::<4>(&bytes, 1, d_out, d_in), precision).reshape([d_in, d_out])
+    }
+
     fn upload(&self, bytes: Vec<u8>, precision: Precision) -> Tensor<1> {
         let dtype = float_type(precision);
         self.queued.set(self.queued.get() + bytes.len());
@@ -183,10 +193,16 @@ pub(super) fn rows_to_columns<const SIZE: usize>(bytes: &[u8], blocks: usize, ro
     let (source, _) = bytes.as_chunks::<SIZE>();
     let mut turned = vec![[0u8; SIZE]; source.len()];
     let block = rows * columns;
+    // In squares, so that lines of both sides stay in the cache.
+    const SQUARE: usize = 32;
     for (from, to) in source.chunks_exact(block).zip(turned.chunks_exact_mut(block)).take(blocks) {
-        for (row, line) in from.chunks_exact(columns).enumerate() {
-            for (column, element) in line.iter().enumerate() {
-                to[column * rows + row] = *element;
+        for first in (0..rows).step_by(SQUARE) {
+            for left in (0..columns).step_by(SQUARE) {
+                for row in first..(first + SQUARE).min(rows) {
+                    for column in left..(left + SQUARE).min(columns) {
+                        to[column * rows + row] = from[row * columns + column];
+                    }
+                }
             }
         }
     }

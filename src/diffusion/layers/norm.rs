@@ -3,6 +3,8 @@
 //! On a GPU the channels of an activation lie innermost, and burn's stock reduction gives each result to one thread. So
 //! group norm sums in short steps there, each of which keeps thousands of threads busy.
 
+use crate::diffusion::config::Activation;
+use crate::kernels::{self, cpu::Then};
 use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Tensor, module};
 
@@ -20,6 +22,27 @@ pub struct GroupNorm {
 impl GroupNorm {
     /// `[n, channels, h, w]` to the same shape and type.
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        self.forward_then(x, None)
+    }
+
+    /// [`forward`](Self::forward) and an activation.
+    pub fn forward_then(&self, x: Tensor<4>, act: Option<Activation>) -> Tensor<4> {
+        let (then, after) = match act {
+            Some(Activation::Silu) => (Then::Silu, None),
+            act => (Then::Nothing, act),
+        };
+        let activate = |x: Tensor<4>, act: Option<Activation>| match act {
+            Some(act) => act.apply(x),
+            None => x,
+        };
+        match kernels::cpu::group_norm(&x, &self.gamma, &self.beta, self.groups, self.eps, then) {
+            Some(y) => activate(y, after),
+            None => activate(self.plain(x), act),
+        }
+    }
+
+    /// The norm by burn's operations.
+    fn plain(&self, x: Tensor<4>) -> Tensor<4> {
         let dtype = x.dtype();
         let [n, c, h, w] = x.dims();
         let channels_last = matches!(x.device().as_dispatch(), DispatchDevice::Cube(_));
@@ -79,6 +102,9 @@ pub struct LayerNorm {
 impl LayerNorm {
     /// `[.., width]` to the same shape and type.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        if let Some(y) = kernels::cpu::layer_norm(&x, &self.gamma, &self.beta, self.eps) {
+            return y;
+        }
         let dtype = x.dtype();
         module::layer_norm(x.cast(DType::F32), self.gamma.clone(), Some(self.beta.clone()), self.eps).cast(dtype)
     }

@@ -73,15 +73,11 @@ pub fn normalise(
     watch: Watch,
 ) -> Result<Tensor<4>, DiffusionError> {
     watch.check()?;
-    let activate = |x: Tensor<4>| match act {
-        Some(act) => act.apply(x),
-        None => x,
-    };
     let [n, channels, height, width] = x.dims();
     let size = channels / norm.groups.max(1);
     let each = per_slice(norm.groups, (n * size * height * width) as f64 * NORM);
     if !computes_at_once(&x.device()) || each == norm.groups {
-        return Ok(activate(norm.forward(x)));
+        return Ok(norm.forward_then(x, act));
     }
     let parts = slices(norm.groups, each).map(|(start, end)| {
         watch.check()?;
@@ -92,7 +88,7 @@ pub fn normalise(
             groups: end - start,
             eps: norm.eps,
         };
-        Ok(activate(part.forward(x.clone().narrow(1, first, count))))
+        Ok(part.forward_then(x.clone().narrow(1, first, count), act))
     });
     Ok(Tensor::cat(parts.collect::<Result<_, DiffusionError>>()?, 1))
 }

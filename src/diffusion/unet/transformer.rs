@@ -4,6 +4,7 @@ use crate::diffusion::config::UNetConfig;
 use crate::diffusion::layers::{GroupNorm, LayerNorm, Linear, Loader};
 use crate::diffusion::layers::{merge_heads, split_heads, watched};
 use crate::diffusion::{DiffusionError, Watch};
+use crate::kernels::cpu;
 use burn::tensor::{Tensor, activation};
 
 /// diffusers fixes these two in code, and no configuration carries them.
@@ -95,9 +96,9 @@ impl TransformerBlock {
         let normed = self.norm3.forward(x.clone());
         let gate = self.ff_gate.forward(normed.clone());
         watch.check()?;
-        let gate = activation::gelu(gate);
+        let value = self.ff_value.forward(normed);
         watch.check()?;
-        let gated = self.ff_value.forward(normed) * gate;
+        let gated = cpu::gated(&value, &gate).unwrap_or_else(|| value * activation::gelu(gate));
         watch.check()?;
         Ok(x + self.ff_out.forward(gated))
     }
