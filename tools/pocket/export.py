@@ -13,6 +13,7 @@ import torch
 from diffusers import AutoencoderKL, UNet2DConditionModel
 from safetensors.torch import save_file
 
+import captions
 from common import load_parts, say
 from model import SCHEDULER, TEXT, Generator, build_vae
 from settings import SEED
@@ -68,6 +69,8 @@ def export(state: Path, folder: Path) -> int:
         "vae": ["diffusers", "AutoencoderKL"],
     }
     absent = {name: [None, None] for name in ("feature_extractor", "image_encoder", "safety_checker")}
+    # The words that the window offers beside its prompt.
+    _json(folder / "words.json", captions.known_words())
     index = {"_class_name": "StableDiffusionPipeline", "_diffusers_version": DIFFUSERS, "requires_safety_checker": False}
     _json(folder / "model_index.json", index | dict(sorted((absent | parts).items())))
 
