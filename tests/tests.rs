@@ -3,6 +3,8 @@
 mod cli;
 mod diffusion;
 mod engine;
+#[cfg(feature = "pocket")]
+mod pocket;
 mod structure;
 mod text;
 mod ui;

@@ -4,7 +4,9 @@
 
 use super::forecast::Cost;
 use crate::base::{JobError, Latest, ModelChoice, OutputPlan, Problem, Reason, ShotRequest, VaeChoice, parameters};
-use crate::diffusion::weights::{self, Family, Inspection};
+use crate::diffusion::place::Place;
+use crate::diffusion::pocket;
+use crate::diffusion::weights::{self, Family, Inspection, WeightError};
 use crate::engine::names::{self, NameParts};
 use crate::engine::{metadata, problem_of_weights, save};
 use crate::studio::{Action, Dropped, Effect, ModelInfo, ShotId, Studio};
@@ -161,7 +163,7 @@ fn weights_dialog() -> AsyncFileDialog {
 
 /// Says what a checkpoint is, without loading it.
 fn inspect(choice: &ModelChoice) -> Result<ModelInfo, Box<JobError>> {
-    let path = match choice {
+    let place = match choice {
         ModelChoice::RandomSd15 => {
             return Ok(ModelInfo {
                 name: choice.name(),
@@ -171,10 +173,11 @@ fn inspect(choice: &ModelChoice) -> Result<ModelInfo, Box<JobError>> {
                 note: None,
             });
         }
-        ModelChoice::Path(path) => path,
+        ModelChoice::Pocket => pocket::folder().ok_or(WeightError::NotBuiltIn),
+        ModelChoice::Path(path) => Ok(Place::from(path)),
     };
-    let found = weights::inspect(path)
-        .map_err(|error| Box::new(JobError::new(problem_of_weights(&error), error.to_string())))?;
+    let found = place.and_then(weights::inspect);
+    let found = found.map_err(|error| Box::new(JobError::new(problem_of_weights(&error), error.to_string())))?;
     model_info(choice.name(), found)
 }
 

@@ -163,7 +163,11 @@ fn place_candidates_below(ctx: &Context) {
 
 /// What was given on the command line goes before what was kept.
 fn take_arguments(kept: &mut Preferences, arguments: &WindowArgs) {
-    let WindowArgs { vae, out, device, dtype, memory_budget, pause_at, lang, .. } = arguments;
+    let WindowArgs { model, vae, out, device, dtype, memory_budget, pause_at, lang, .. } = arguments;
+    // One that was used before stays chosen until this one has been looked at.
+    if kept.draft.model.is_none() {
+        kept.draft.choose_model(model.clone());
+    }
     if let Some(vae) = vae {
         kept.draft.set(Setting::Vae(VaeChoice::Path(vae.clone())));
     }

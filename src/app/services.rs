@@ -1,27 +1,40 @@
 //! Pure functions that the studio is given, since it may not use the folders they come from.
 
 use super::forecast::{Cost, forecaster};
-use crate::base::{Lang, Latest};
+use crate::base::{Lang, Latest, ModelChoice, Vocabulary};
 use crate::diffusion::config::TextEncoderConfig;
-use crate::diffusion::prompt;
+use crate::diffusion::place::Place;
 use crate::diffusion::tokenizer::Tokenizer;
+use crate::diffusion::{pocket, prompt};
 use crate::studio::{Services, TokenCount};
 use directories::UserDirs;
 use std::path::PathBuf;
 
 /// What the studio works with in the real program.
 pub fn services(costs: Latest<Cost>) -> Services {
-    let tokenizer = Tokenizer::clip();
+    let clip = Tokenizer::clip();
+    let pocket = pocket::folder();
+    let small = pocket.as_ref().and_then(|folder| Tokenizer::from_folder(folder.join("tokenizer")).ok());
     let positions = TextEncoderConfig::sd15().max_positions;
     Services {
-        count_tokens: Box::new(move |text| count_tokens(&tokenizer, positions, text)),
+        count_tokens: Box::new(move |model, text| {
+            let own = small.as_ref().filter(|_| model == Some(&ModelChoice::Pocket));
+            count_tokens(own.unwrap_or(&clip), positions, text)
+        }),
         forecast: forecaster(costs),
         pictures_folder: pictures_folder(),
+        pocket: pocket.map(|folder| words(&folder)),
         system_lang: system_lang(),
     }
 }
 
-/// Tokens by CLIP's vocabulary, and where in the text each chunk but the first begins.
+/// The words that lie beside the built-in model. Without them it works as well.
+fn words(folder: &Place) -> Vocabulary {
+    let text = folder.join("words.json").read_to_string().unwrap_or_default();
+    serde_json::from_str(&text).inspect_err(|error| tracing::warn!("the words of Pocket: {error}")).unwrap_or_default()
+}
+
+/// Tokens by a tokenizer's vocabulary, and where in the text each chunk but the first begins.
 fn count_tokens(tokenizer: &Tokenizer, positions: usize, text: &str) -> TokenCount {
     let count = prompt::count(tokenizer, text, positions);
     let used_by = |end: usize| prompt::count(tokenizer, &text[..end], positions).used.iter().sum::<usize>();

@@ -1,6 +1,6 @@
 //! What a person chooses besides the shot itself: model, VAE, device, precision, and where pictures go.
 
-use super::Bytes;
+use super::{Bytes, Size};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub enum ModelChoice {
     /// A single `.safetensors` file or a diffusers folder.
     Path(PathBuf),
+    /// The small model inside the program, for a first picture without a checkpoint.
+    Pocket,
     /// Seeded random weights at full SD1.5 size: for benchmarks and memory tests. Its pictures are noise.
     RandomSd15,
 }
@@ -18,9 +20,30 @@ pub enum ModelChoice {
 const FILE_ENDINGS: [&str; 6] = ["safetensors", "sft", "ckpt", "pt", "pth", "bin"];
 
 impl ModelChoice {
-    /// The name by which `--model` and the picture's text call it: the file's stem, the folder's name, or `random-sd15`.
+    /// The model where none is chosen; `None` where it was left out of the build.
+    pub const BUILT_IN: Option<ModelChoice> = if cfg!(feature = "pocket") { Some(ModelChoice::Pocket) } else { None };
+
+    /// The sizes to offer for it.
+    pub fn sizes(&self) -> &'static [Size] {
+        match self {
+            ModelChoice::Pocket => &Size::SMALL_PRESETS,
+            ModelChoice::Path(_) | ModelChoice::RandomSd15 => &Size::PRESETS,
+        }
+    }
+
+    /// The size of a picture for which none was chosen.
+    pub fn usual_size(&self) -> Size {
+        match self {
+            ModelChoice::Pocket => Size::SMALL,
+            ModelChoice::Path(_) | ModelChoice::RandomSd15 => Size::default(),
+        }
+    }
+
+    /// The name by which pictures' texts and the window call it: the file's stem, the folder's name, `Pocket`, or
+    /// `random-sd15`.
     pub fn name(&self) -> String {
         match self {
+            ModelChoice::Pocket => "Pocket".to_owned(),
             ModelChoice::RandomSd15 => "random-sd15".to_owned(),
             ModelChoice::Path(path) => {
                 // Told from the name alone: the window asks often, and a folder may have a dot in its name.
@@ -144,5 +167,13 @@ mod tests {
         assert_eq!(name("/models/photon-v1.5"), "photon-v1.5");
         assert_eq!(name("/models/photon-v1.5/"), "photon-v1.5");
         assert_eq!(ModelChoice::RandomSd15.name(), "random-sd15");
+        assert_eq!(ModelChoice::Pocket.name(), "Pocket");
+    }
+
+    #[test]
+    fn each_model_offers_the_size_it_usually_makes() {
+        for model in [ModelChoice::Pocket, ModelChoice::RandomSd15, ModelChoice::Path("m".into())] {
+            assert!(model.sizes().contains(&model.usual_size()), "{model:?}");
+        }
     }
 }

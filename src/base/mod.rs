@@ -14,6 +14,7 @@ pub mod problem;
 pub mod reason;
 pub mod request;
 pub mod sampling;
+pub mod vocabulary;
 
 pub use bytes::Bytes;
 pub use choice::{DeviceChoice, ImageFormat, ModelChoice, OutputPlan, Precision, VaeChoice};
@@ -25,3 +26,4 @@ pub use problem::{Hint, JobError, Notice, Problem};
 pub use reason::{Flaw, Reason};
 pub use request::{JobId, ShotRequest, Size};
 pub use sampling::{NoiseSource, SamplerKind, ScheduleKind};
+pub use vocabulary::Vocabulary;

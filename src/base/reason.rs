@@ -196,6 +196,8 @@ pub enum Flaw {
     },
     Tokenizer(String),
     Betas(String),
+    /// The built-in model, in a program that was built without it.
+    LeftOut,
 
     /// A line of a gauge script, from 1.
     ScriptLine {

@@ -30,6 +30,10 @@ impl Size {
         Size { width: 768, height: 768 },
         Size { width: 1024, height: 1024 },
     ];
+    /// What Pocket was trained on, in the main and beside.
+    pub const SMALL: Size = Size { width: 256, height: 256 };
+    pub const SMALL_PRESETS: [Size; 3] =
+        [Size::SMALL, Size { width: 256, height: 384 }, Size { width: 384, height: 256 }];
 
     pub fn new(width: u32, height: u32) -> Result<Self, RequestError> {
         let holds = |side: u32| side.is_multiple_of(Self::STEP) && (Self::LEAST..=Self::MOST).contains(&side);

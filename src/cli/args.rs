@@ -50,7 +50,7 @@ pub enum Command {
 /// What the window opens with. Whatever is not given is as it was last time.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WindowArgs {
-    /// Checkpoint: a .safetensors file, a diffusers folder, or random-sd15
+    /// Checkpoint: a .safetensors file, a diffusers folder, pocket (the small model inside), or random-sd15
     #[arg(long, value_name = "PATH", value_parser = models())]
     pub model: Option<ModelChoice>,
     /// Separate VAE, in place of the checkpoint's own
@@ -85,8 +85,10 @@ pub struct WindowArgs {
 /// The model, and where and how it runs.
 #[derive(Clone, Debug, Args)]
 pub struct SetupArgs {
-    /// Checkpoint: a .safetensors file, a diffusers folder, or random-sd15 (random weights at full size: noise)
+    /// Checkpoint: a .safetensors file, a diffusers folder, pocket (the small demonstration model inside), or random-sd15
+    /// (random weights at full size: noise)
     #[arg(long, value_name = "PATH", value_parser = models())]
+    #[cfg_attr(feature = "pocket", arg(default_value = POCKET))]
     pub model: ModelChoice,
     /// Separate VAE, in place of the checkpoint's own
     #[arg(long, value_name = "PATH")]
@@ -136,9 +138,9 @@ pub struct RequestArgs {
     /// How closely to follow the prompt, 1 to 30; 1 is without guidance, in half the time
     #[arg(long, value_name = "X", value_parser = number, default_value = "7", allow_hyphen_values = true)]
     pub cfg: f32,
-    /// Width and height, multiples of 8
-    #[arg(long, value_name = "WxH", default_value = "512x768")]
-    pub size: Size,
+    /// Width and height, multiples of 8; without it 512x768, or 256x256 with pocket
+    #[arg(long, value_name = "WxH")]
+    pub size: Option<Size>,
     /// Seed of the first picture; -1 draws one
     #[arg(long, value_name = "N", value_parser = seed, default_value = "-1", allow_hyphen_values = true)]
     pub seed: Seed,
@@ -193,7 +195,7 @@ pub struct BenchArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct InspectArgs {
-    /// A .safetensors file, a diffusers folder, or a picture with its settings inside
+    /// A .safetensors file, a diffusers folder, a picture with its settings inside, or pocket
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     #[command(flatten)]
@@ -289,14 +291,14 @@ impl LimitArgs {
 }
 
 impl RequestArgs {
-    /// The request, not yet checked as a whole. A seed of −1 is drawn here.
-    pub fn request(&self, count: u32) -> ShotRequest {
+    /// The request for this model, not yet checked as a whole. A seed of −1 is drawn here.
+    pub fn request(&self, model: &ModelChoice, count: u32) -> ShotRequest {
         ShotRequest {
             prompt: self.prompt.clone(),
             negative: self.negative.clone(),
             steps: self.steps,
             cfg: self.cfg,
-            size: self.size,
+            size: self.size.unwrap_or_else(|| model.usual_size()),
             sampler: self.sampler,
             schedule: self.schedule.unwrap_or_else(|| self.sampler.default_schedule()),
             seed: self.seed.0.unwrap_or_else(draw_seed),
@@ -335,9 +337,13 @@ fn models() -> impl TypedValueParser<Value = ModelChoice> {
     OsStringValueParser::new().try_map(model)
 }
 
+/// The built-in model, as `--model` and `softbox inspect` call it. A file of that name is `./pocket`.
+pub const POCKET: &str = "pocket";
+
 fn model(name: OsString) -> Result<ModelChoice, Unfit> {
     match name.to_str() {
         Some("") => Err(Unfit(cli::UNFIT_NO_PATH)),
+        Some(POCKET) => ModelChoice::BUILT_IN.ok_or(Unfit(cli::UNFIT_LEFT_OUT)),
         Some("random-sd15") => Ok(ModelChoice::RandomSd15),
         _ => Ok(ModelChoice::Path(name.into())),
     }
@@ -445,7 +451,8 @@ mod tests {
     #[test]
     fn the_defaults_are_the_studios() {
         let args = generate(&["--seed", "7"]).unwrap();
-        assert_eq!(args.request.request(args.count), ShotRequest { seed: 7, ..ShotRequest::default() });
+        let request = args.request.request(&args.setup.model, args.count);
+        assert_eq!(request, ShotRequest { seed: 7, ..ShotRequest::default() });
         assert_eq!(args.setup.limits.limits(), MemoryLimits::default());
         let setup = args.setup.setup();
         assert_eq!(
@@ -494,7 +501,7 @@ mod tests {
             "v.safetensors",
         ])
         .unwrap();
-        let request = args.request.request(args.count);
+        let request = args.request.request(&args.setup.model, args.count);
         assert_eq!((request.prompt.as_str(), request.negative.as_str()), ("-a cat", "--no"));
         assert_eq!((request.steps, request.cfg, request.seed, request.count), (3, 1.5, u64::MAX, 4));
         assert_eq!((request.sampler, request.schedule), (SamplerKind::Dpmpp2mSde, ScheduleKind::Exponential));
@@ -510,7 +517,7 @@ mod tests {
     fn a_sampler_without_a_schedule_takes_its_own() {
         for sampler in SamplerKind::ALL {
             let args = generate(&["--sampler", sampler.cli_name(), "--steps", "20"]).unwrap();
-            assert!(args.request.request(1).check().is_ok(), "{sampler:?}");
+            assert!(args.request.request(&args.setup.model, 1).check().is_ok(), "{sampler:?}");
         }
     }
 
@@ -532,8 +539,29 @@ mod tests {
             assert_eq!(error.exit_code(), 2, "{words:?}");
             assert!(error.to_string().contains(says), "{words:?} says {error}");
         }
-        let error = Cli::try_parse_from(["softbox", "generate"]).unwrap_err();
-        assert!(error.to_string().contains("--model"), "{error}");
+    }
+
+    #[test]
+    fn without_a_model_the_built_in_one_is_taken_at_its_own_size() {
+        let read = |words: &[&str]| {
+            let words = ["softbox", "generate"].iter().chain(words);
+            Cli::try_parse_from(words).map(|cli| match cli.command {
+                Some(Command::Generate(args)) => (args.setup.model.clone(), args.request.request(&args.setup.model, 1)),
+                other => panic!("{other:?}"),
+            })
+        };
+        let Some(built_in) = ModelChoice::BUILT_IN else {
+            assert!(read(&[]).unwrap_err().to_string().contains("--model"));
+            assert!(read(&["--model", "pocket"]).is_err());
+            return;
+        };
+        for words in [&[][..], &["--model", "pocket"]] {
+            let (model, request) = read(words).unwrap();
+            assert_eq!((model, request.size), (built_in.clone(), Size::SMALL));
+        }
+        assert_eq!(read(&["--size", "256x384"]).unwrap().1.size, Size::SMALL_PRESETS[1]);
+        assert_eq!(read(&["--model", "./pocket"]).unwrap().0, ModelChoice::Path("./pocket".into()));
+        assert_eq!(read(&["--model", "m"]).unwrap().1.size, Size::default());
     }
 
     #[test]

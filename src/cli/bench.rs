@@ -15,10 +15,11 @@ const CLEANING: Duration = Duration::from_secs(30);
 
 pub fn run(args: &BenchArgs) -> Exit {
     let voice = Voice::new(&args.say);
-    let request = match args.request.request(1).check() {
+    let request = match args.request.request(&args.setup.model, 1).check() {
         Ok(request) => request,
         Err(error) => return voice.refuse(Exit::Usage, &problems::request_error(voice.lang, &error)),
     };
+    voice.name_model(&args.setup.model);
     let interrupt = Interrupt::catch(voice);
     let settings = EngineSettings {
         device: args.setup.device,

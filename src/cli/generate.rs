@@ -17,7 +17,7 @@ pub fn run(args: &GenerateArgs) -> Exit {
         Ok(output) => output,
         Err(what) => return voice.refuse(Exit::Usage, &what),
     };
-    let request = match args.request.request(args.count).check() {
+    let request = match args.request.request(&args.setup.model, args.count).check() {
         Ok(request) => request,
         Err(error) => return voice.refuse(Exit::Usage, &problems::request_error(voice.lang, &error)),
     };
@@ -29,6 +29,7 @@ pub fn run(args: &GenerateArgs) -> Exit {
     {
         return voice.refuse(exit_of(&error), &cannot_write(voice.lang, &error, "--save-latents"));
     }
+    voice.name_model(&args.setup.model);
     let interrupt = Interrupt::catch(voice);
     let settings = EngineSettings {
         device: args.setup.device,

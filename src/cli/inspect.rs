@@ -1,9 +1,11 @@
 //! `softbox inspect`: what a checkpoint, a VAE or a picture holds, told by its content before anything is loaded.
 
-use super::args::InspectArgs;
+use super::args::{InspectArgs, POCKET};
 use super::{Exit, Voice, report};
 use crate::base::{JobError, Notice, Problem, parameters};
 use crate::diffusion::config::PredictionType;
+use crate::diffusion::place::Place;
+use crate::diffusion::pocket;
 use crate::diffusion::weights::inspect::KeyList;
 use crate::diffusion::weights::{Inspection, inspect};
 use crate::engine::metadata::{self, ReadError};
@@ -15,6 +17,9 @@ use std::path::Path;
 
 pub fn run(args: &InspectArgs) -> Exit {
     let voice = Voice::new(&args.say);
+    if let Some(folder) = pocket::folder().filter(|_| args.file.as_os_str() == POCKET) {
+        return model(folder, voice);
+    }
     if !args.file.exists() {
         return voice.fail(&JobError::new(Problem::FileUnreadable { path: args.file.clone() }, ""));
     }
@@ -29,7 +34,11 @@ pub fn run(args: &InspectArgs) -> Exit {
             }
         }
     }
-    match inspect(&args.file) {
+    model(Place::from(&args.file), voice)
+}
+
+fn model(place: Place, voice: Voice) -> Exit {
+    match inspect(&place) {
         Ok(found) => {
             say(&found, voice);
             voice.object(&described(&found));

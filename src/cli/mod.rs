@@ -18,7 +18,7 @@ mod write;
 pub use args::{Cli, Command, LangArg, WindowArgs};
 pub use write::say as say_on_stderr;
 
-use crate::base::{JobError, Lang, Problem};
+use crate::base::{JobError, Lang, ModelChoice, Problem};
 use crate::engine::StartError;
 use crate::memory::MemoryError;
 use crate::text::{cli, problems, reasons};
@@ -217,6 +217,13 @@ impl Voice {
         }
     }
 
+    /// Says which model it is where that is not the person's own.
+    fn name_model(self, model: &ModelChoice) {
+        if *model == ModelChoice::Pocket {
+            self.note(cli::POCKET_USED.get(self.lang));
+        }
+    }
+
     /// The one object on standard output.
     fn object(self, value: &Value) {
         if self.json {
@@ -303,7 +310,7 @@ mod tests {
             (&["generate", "--model", "m", "--count", "-1"], "--count"),
             (&["generate", "--model", "m", "--steps", "-5"], "--steps"),
             (&["generate", "--model", "m", "--cfg", "-5"], "7.5"),
-            (&["generate"], "--model"),
+            (&["generate", "--model", ""], "--model"),
         ] {
             let arguments = std::iter::once("softbox").chain(arguments.iter().copied());
             let error = Cli::try_parse_from(arguments).unwrap_err();

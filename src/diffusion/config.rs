@@ -4,9 +4,10 @@
 //! it; one that is understood and not supported is refused by name. `weights::shapes` fills the same types for single
 //! files, whose sizes come from shapes. The text encoder, UNet, VAE and samplers are built from these types.
 
+use super::place::Place;
 use super::weights::WeightError;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The activation inside a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +76,9 @@ impl TextEncoderConfig {
     ///
     /// # Errors
     /// `Io`, `Config`, `ConfigUnsupported`.
-    pub fn from_file(file: &Path) -> Result<Self, WeightError> {
-        let whole = Fields::read(file)?;
+    pub fn from_file(place: impl Into<Place>) -> Result<Self, WeightError> {
+        let place = place.into();
+        let (file, whole) = (place.path(), Fields::read(&place)?);
         let f = match whole.root.get("text_config") {
             Some(text @ Value::Object(_)) => Fields { file, root: text.clone() },
             _ => whole,
@@ -209,8 +211,9 @@ impl UNetConfig {
     ///
     /// # Errors
     /// `Io`, `Config`, `ConfigUnsupported`.
-    pub fn from_file(file: &Path) -> Result<Self, WeightError> {
-        let f = Fields::read(file)?;
+    pub fn from_file(place: impl Into<Place>) -> Result<Self, WeightError> {
+        let place = place.into();
+        let (file, f) = (place.path(), Fields::read(&place)?);
         f.fixed(&UNET_FIXED)?;
         let block_out_channels = f.sizes("block_out_channels", &[320, 640, 1280, 1280])?;
         let levels = block_out_channels.len();
@@ -344,8 +347,9 @@ impl VaeConfig {
     ///
     /// # Errors
     /// `Io`, `Config`, `ConfigUnsupported`.
-    pub fn from_file(file: &Path) -> Result<Self, WeightError> {
-        let f = Fields::read(file)?;
+    pub fn from_file(place: impl Into<Place>) -> Result<Self, WeightError> {
+        let place = place.into();
+        let (file, f) = (place.path(), Fields::read(&place)?);
         f.fixed(&[("latents_mean", &["null"]), ("latents_std", &["null"])])?;
         let block_out_channels = f.sizes("block_out_channels", &[64])?;
         for (field, only) in [("down_block_types", "DownEncoderBlock2D"), ("up_block_types", "UpDecoderBlock2D")] {
@@ -458,8 +462,9 @@ impl SchedulerConfig {
     ///
     /// # Errors
     /// `Io`, `Config`, `ConfigUnsupported`.
-    pub fn from_file(file: &Path) -> Result<Self, WeightError> {
-        let f = Fields::read(file)?;
+    pub fn from_file(place: impl Into<Place>) -> Result<Self, WeightError> {
+        let place = place.into();
+        let (file, f) = (place.path(), Fields::read(&place)?);
         let class = f.text("_class_name", "PNDMScheduler")?;
         let beta_schedule = match f.text("beta_schedule", "linear")?.as_str() {
             "linear" => BetaSchedule::Linear,
@@ -523,7 +528,7 @@ impl SchedulerConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenizerFiles {
     /// The folder of `vocab.json` and `merges.txt`, or of `tokenizer.json`.
-    pub folder: PathBuf,
+    pub folder: Place,
 }
 
 /// No size of a model of this kind comes near it; far beyond it arithmetic on sizes could overflow.

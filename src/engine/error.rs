@@ -2,7 +2,7 @@
 
 use crate::base::problem::Phase;
 use crate::base::request::RequestError;
-use crate::base::{Bytes, Flaw, JobError, Precision, Problem};
+use crate::base::{Bytes, Flaw, JobError, ModelChoice, Precision, Problem};
 use crate::diffusion::DiffusionError;
 use crate::diffusion::samplers::SamplerError;
 use crate::diffusion::weights::WeightError;
@@ -142,6 +142,7 @@ pub fn from_weights(error: &WeightError) -> Problem {
         E::ConfigUnsupported { file, field, value } => {
             bad(file, Flaw::SettingUnsupported { field: field.clone(), value: value.clone() })
         }
+        E::NotBuiltIn => bad(Path::new(&ModelChoice::Pocket.name()), Flaw::LeftOut),
         E::PrecisionUndecided => Problem::Internal(error.to_string()),
     }
 }

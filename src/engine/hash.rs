@@ -1,23 +1,32 @@
 //! The model hash that pictures carry: the first ten hexadecimal digits of the file's SHA-256.
 //!
 //! Gigabytes take seconds, so a thread of its own reads them while the first picture is made, and what was found is kept
-//! by path, length and time of change, also across starts. The engine starts it at loading and asks when it saves.
+//! by path, length and time of change, also across starts. The engine starts it at loading and asks when it saves. Of the
+//! built-in model nothing is kept across starts: another build may have another one.
 
+use crate::diffusion::place::{OpenFile, Place};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How many digits A1111-family tools write.
 const DIGITS: usize = 10;
 
+/// Whose hash it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    File(FileKey),
+    BuiltIn(Place),
+}
+
 /// What a file was when it was hashed. A file that changed is another file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Key {
+struct FileKey {
     path: PathBuf,
     bytes: u64,
     /// Nanoseconds since 1970.
@@ -46,8 +55,9 @@ impl Hasher {
     /// Reads what earlier starts found from `cache`, where it will also be kept. `None` keeps nothing on disk.
     pub fn new(cache: Option<PathBuf>) -> Self {
         let read = cache.as_deref().and_then(|file| fs::read(file).ok());
-        let known: Vec<(Key, String)> = read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-        let states = known.into_iter().map(|(key, hash)| (key, State::Known(hash))).collect();
+        let known: Vec<(FileKey, String)> =
+            read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let states = known.into_iter().map(|(key, hash)| (Key::File(key), State::Known(hash))).collect();
         Hasher(Arc::new(Shared { states: Mutex::new(states), news: Condvar::new(), cache }))
     }
 
@@ -57,8 +67,8 @@ impl Hasher {
     }
 
     /// Starts a thread for this checkpoint or VAE, unless its hash is known or on the way.
-    pub fn want(&self, model: &Path) {
-        let Some(key) = key_of(model) else { return };
+    pub fn want(&self, model: impl Into<Place>) {
+        let Some(key) = key_of(&model.into()) else { return };
         let mut states = self.0.states.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(states.get(&key), Some(State::Working | State::Known(_))) {
             return;
@@ -68,10 +78,11 @@ impl Hasher {
         let shared = self.0.clone();
         let of = key.clone();
         let thread = std::thread::Builder::new().name("model-hash".to_owned()).spawn(move || {
-            let state = match hash_file(&of.path) {
+            let place = of.place();
+            let state = match hash_file(&place) {
                 Ok(hash) => State::Known(hash),
                 Err(error) => {
-                    tracing::warn!("{} was not hashed: {error}", of.path.display());
+                    tracing::warn!("{} was not hashed: {error}", place.path().display());
                     State::Failed
                 }
             };
@@ -83,13 +94,13 @@ impl Hasher {
     }
 
     /// The hash, if it is known by now.
-    pub fn known(&self, model: &Path) -> Option<String> {
+    pub fn known(&self, model: impl Into<Place>) -> Option<String> {
         self.wait(model, Duration::ZERO)
     }
 
     /// The hash, waiting at most so long for one in the making.
-    pub fn wait(&self, model: &Path, at_most: Duration) -> Option<String> {
-        let key = key_of(model)?;
+    pub fn wait(&self, model: impl Into<Place>, at_most: Duration) -> Option<String> {
+        let key = key_of(&model.into())?;
         let until = Instant::now() + at_most;
         let mut states = self.0.states.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -119,9 +130,9 @@ impl Shared {
     /// Writes what is known to the cache. It only saves time, so a failure is logged and no more.
     fn keep(&self, states: &HashMap<Key, State>) {
         let Some(file) = &self.cache else { return };
-        let known: Vec<(&Key, &String)> = states
+        let known: Vec<(&FileKey, &String)> = states
             .iter()
-            .filter_map(|(key, state)| if let State::Known(hash) = state { Some((key, hash)) } else { None })
+            .filter_map(|known| if let (Key::File(key), State::Known(hash)) = known { Some((key, hash)) } else { None })
             .collect();
         let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
         let written = serde_json::to_vec(&known).map_err(io::Error::other).and_then(|bytes| {
@@ -135,38 +146,50 @@ impl Shared {
     }
 }
 
-/// The file whose hash stands for a model: the file itself, or of a folder the UNet's weights.
-fn weights_of(model: &Path) -> Option<PathBuf> {
-    if !model.is_dir() {
-        return Some(model.to_path_buf());
+impl Key {
+    fn place(&self) -> Place {
+        match self {
+            Key::File(file) => Place::from(&file.path),
+            Key::BuiltIn(place) => place.clone(),
+        }
     }
-    let folder = [model.join("unet"), model.to_path_buf()].into_iter().find(|folder| folder.is_dir())?;
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "safetensors"))
-        .collect();
+}
+
+/// The file whose hash stands for a model: the file itself, or of a folder the UNet's weights.
+fn weights_of(model: &Place) -> Option<Place> {
+    if !model.is_dir() {
+        return Some(model.clone());
+    }
+    let folder = [model.join("unet"), model.clone()].into_iter().find(Place::is_dir)?;
+    let mut files = folder.files().ok()?;
+    files.retain(|file| file.path().extension().is_some_and(|ending| ending == "safetensors"));
     // The plain name before variants such as `.fp16.` or `.non_ema.`, which are longer.
-    files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    files.sort_by_key(|file| (file.path().as_os_str().len(), file.path().to_owned()));
     files.into_iter().next()
 }
 
-fn key_of(model: &Path) -> Option<Key> {
-    let path = fs::canonicalize(weights_of(model)?).ok()?;
+fn key_of(model: &Place) -> Option<Key> {
+    let file = weights_of(model)?;
+    let Some(path) = file.on_disk() else { return file.is_file().then_some(Key::BuiltIn(file)) };
+    let path = fs::canonicalize(path).ok()?;
     let data = fs::metadata(&path).ok()?;
     let changed = data.modified().ok()?.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-    data.is_file().then_some(Key { path, bytes: data.len(), changed })
+    data.is_file().then_some(Key::File(FileKey { path, bytes: data.len(), changed }))
 }
 
-fn hash_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+fn hash_file(place: &Place) -> io::Result<String> {
+    let file = OpenFile::open(place)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            read => hasher.update(buffer.get(..read).unwrap_or_default()),
+    let mut offset = 0;
+    while offset < file.len() {
+        let length = buffer.len().min(usize::try_from(file.len() - offset).unwrap_or(usize::MAX));
+        let chunk = buffer.split_at_mut(length).0;
+        if !file.read_full(chunk, offset)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        hasher.update(chunk);
+        offset += length as u64;
     }
     let digits = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     Ok(digits.chars().take(DIGITS).collect())
@@ -175,6 +198,7 @@ fn hash_file(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     /// SHA-256 of "abc" and of nothing, from FIPS 180-4.
     const ABC: &str = "ba7816bf8f";

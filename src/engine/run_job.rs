@@ -36,6 +36,7 @@ pub fn run(worker: &mut Worker, job: &Job, steering: &Steering) -> Result<Summar
     watch.check().map_err(|_| Ended::Cancelled)?;
     let path = match &job.setup.model {
         ModelChoice::Path(path) => path.as_path(),
+        ModelChoice::Pocket => Path::new("Pocket"),
         ModelChoice::RandomSd15 => Path::new(""),
     };
     let precision = match job.setup.precision {

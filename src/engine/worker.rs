@@ -10,7 +10,8 @@ use super::protocol::{Command, DeviceStatus, Event, Job, PassedOver, Setup, Wish
 use super::steering::Steering;
 use super::{AtCheckpoint, run_job};
 use crate::base::{DeviceChoice, JobError, ModelChoice, Notice, Precision, Problem, VaeChoice};
-use crate::diffusion::DiffusionError;
+use crate::diffusion::place::Place;
+use crate::diffusion::{DiffusionError, pocket};
 use crate::memory::{CardId, Keeper, Model, ModelKey, Target};
 use crossbeam_channel::Receiver;
 use std::any::Any;
@@ -259,8 +260,8 @@ impl Worker {
 
     /// Starts hashing the model's files, so that the hash is there by the time a picture is written.
     pub fn want_hashes(&mut self, setup: &Setup) {
-        if let ModelChoice::Path(path) = &setup.model {
-            self.hasher.want(path);
+        if let Some(place) = place_of(&setup.model) {
+            self.hasher.want(place);
         }
         if let VaeChoice::Path(path) = &setup.vae {
             self.hasher.want(path);
@@ -269,15 +270,21 @@ impl Worker {
 
     /// The hashes of model and VAE, as far as they are known by now.
     pub fn hashes(&self, setup: &Setup) -> (Option<String>, Option<String>) {
-        let model = match &setup.model {
-            ModelChoice::Path(path) => self.hasher.known(path),
-            ModelChoice::RandomSd15 => None,
-        };
+        let model = place_of(&setup.model).and_then(|place| self.hasher.known(place));
         let vae = match &setup.vae {
             VaeChoice::Path(path) => self.hasher.known(path),
             VaeChoice::Automatic => None,
         };
         (model, vae)
+    }
+}
+
+/// Where a model's files lie, if it has any.
+fn place_of(model: &ModelChoice) -> Option<Place> {
+    match model {
+        ModelChoice::Path(path) => Some(Place::from(path)),
+        ModelChoice::Pocket => pocket::folder(),
+        ModelChoice::RandomSd15 => None,
     }
 }
 

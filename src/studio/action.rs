@@ -138,7 +138,7 @@ pub enum Effect {
 }
 
 /// What inspection told of a checkpoint.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelInfo {
     /// As shown: the file's stem or the folder's name.
     pub name: String,

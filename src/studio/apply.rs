@@ -106,7 +106,7 @@ impl Studio {
                 self.inspecting = Some(choice.clone());
                 return vec![Effect::Inspect(choice)];
             }
-            Action::ModelInspected { choice, result } => self.inspected(choice, result),
+            Action::ModelInspected { choice, result } => return self.inspected(choice, result),
             Action::VaeChosen(vae) => self.take_vae(vae),
             Action::FolderChosen(folder) => {
                 self.draft.folder = Some(folder);
@@ -183,11 +183,12 @@ impl Studio {
 
     /// Counts again what differs from `before`.
     fn count_tokens(&mut self, before: &PromptPair) {
+        let count = |text: &str| (self.services.count_tokens)(self.draft.model.as_ref(), text);
         if self.draft.prompt != before.prompt {
-            self.tokens.0 = (self.services.count_tokens)(&self.draft.prompt);
+            self.tokens.0 = count(&self.draft.prompt);
         }
         if self.draft.negative != before.negative {
-            self.tokens.1 = (self.services.count_tokens)(&self.draft.negative);
+            self.tokens.1 = count(&self.draft.negative);
         }
     }
 
@@ -341,32 +342,57 @@ impl Studio {
 
     // Choosers.
 
-    fn inspected(&mut self, choice: ModelChoice, result: Result<ModelInfo, Box<JobError>>) {
+    fn inspected(&mut self, choice: ModelChoice, result: Result<ModelInfo, Box<JobError>>) -> Vec<Effect> {
         // Another was chosen since: this answer came late.
         if self.inspecting.as_ref() != Some(&choice) {
-            return;
+            return vec![];
         }
         self.inspecting = None;
         match result {
-            Ok(info) => self.take_model(choice, info),
-            Err(error) => {
-                // A remembered model that is no longer there must not stay chosen.
-                if self.draft.model.as_ref() == Some(&choice) {
-                    self.draft.model = None;
-                    self.model = None;
+            Ok(info) => {
+                let was_chosen = self.model.is_none() && self.draft.model.as_ref() == Some(&choice);
+                self.take_model(choice, info);
+                // What took the place of a model that was lost does not hide that it was.
+                if !was_chosen {
+                    self.forget_model_trouble();
                 }
+            }
+            Err(error) => {
                 self.recent_models.retain(|recent| *recent != choice);
                 self.trouble = Some(Trouble::Job { job: None, error });
+                // A remembered model that is no longer there must not stay chosen.
+                if self.draft.model.as_ref() == Some(&choice) {
+                    self.model = None;
+                    let instead = self.services.pocket.is_some().then_some(ModelChoice::Pocket);
+                    self.choose_model(instead.filter(|instead| *instead != choice));
+                    self.inspecting = self.draft.model.clone();
+                    return self.inspecting.clone().map(Effect::Inspect).into_iter().collect();
+                }
             }
         }
+        vec![]
+    }
+
+    /// Takes a model and counts the prompts' tokens as it does.
+    fn choose_model(&mut self, choice: Option<ModelChoice>) {
+        self.draft.choose_model(choice);
+        let count = |text: &str| (self.services.count_tokens)(self.draft.model.as_ref(), text);
+        self.tokens = (count(&self.draft.prompt), count(&self.draft.negative));
     }
 
     fn take_model(&mut self, choice: ModelChoice, info: ModelInfo) {
         self.recent_models.retain(|recent| *recent != choice);
-        self.recent_models.insert(0, choice.clone());
-        self.recent_models.truncate(Preferences::RECENT);
-        self.draft.model = Some(choice);
+        // The built-in one has a place of its own in the menu.
+        if choice != ModelChoice::Pocket {
+            self.recent_models.insert(0, choice.clone());
+            self.recent_models.truncate(Preferences::RECENT);
+        }
+        self.choose_model(Some(choice));
         self.model = Some(info);
+    }
+
+    /// Drops a trouble that another model solves.
+    fn forget_model_trouble(&mut self) {
         self.forget_trouble(|problem| {
             use Problem::*;
             matches!(
@@ -381,6 +407,7 @@ impl Studio {
             Dropped::Model(info) => {
                 self.inspecting = None;
                 self.take_model(ModelChoice::Path(path), info);
+                self.forget_model_trouble();
             }
             Dropped::Vae => self.take_vae(VaeChoice::Path(path)),
             Dropped::Settings(request) => self.take_request(&request),

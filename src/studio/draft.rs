@@ -49,6 +49,8 @@ pub struct Draft {
     pub prompt: String,
     pub negative: String,
     pub size: Size,
+    /// The size to come back to when the model changes from the built-in one to another, or the other way.
+    pub parked_size: Size,
     pub steps: u32,
     pub cfg: f32,
     pub sampler: SamplerKind,
@@ -60,6 +62,7 @@ pub struct Draft {
     pub forever: bool,
     pub clip_skip: u32,
     pub noise: NoiseSource,
+    /// Chosen with [`Draft::choose_model`].
     pub model: Option<ModelChoice>,
     pub vae: VaeChoice,
     pub device: DeviceChoice,
@@ -81,6 +84,7 @@ impl Default for Draft {
             prompt: shot.prompt,
             negative: shot.negative,
             size: shot.size,
+            parked_size: ModelChoice::Pocket.usual_size(),
             steps: shot.steps,
             cfg: shot.cfg,
             sampler: shot.sampler,
@@ -195,13 +199,28 @@ impl Draft {
         }
     }
 
+    /// Takes another model. The built-in one is for small pictures and the others are for large ones, so each kind has a size
+    /// of its own.
+    pub fn choose_model(&mut self, model: Option<ModelChoice>) {
+        let small = |model: &Option<ModelChoice>| *model == Some(ModelChoice::Pocket);
+        if small(&self.model) != small(&model) {
+            std::mem::swap(&mut self.size, &mut self.parked_size);
+        }
+        self.model = model;
+    }
+
+    /// The sizes to offer.
+    pub fn sizes(&self) -> &'static [Size] {
+        self.model.as_ref().map_or(&Size::PRESETS, ModelChoice::sizes)
+    }
+
     /// Puts one field back to its default.
     pub fn reset(&mut self, field: Field) {
         let default = Draft::default();
         self.set(match field {
             Field::Prompt => Setting::Prompt(default.prompt),
             Field::Negative => Setting::Negative(default.negative),
-            Field::Size => Setting::Size(default.size),
+            Field::Size => Setting::Size(self.model.as_ref().map_or(default.size, ModelChoice::usual_size)),
             Field::Steps => Setting::Steps(default.steps),
             Field::Cfg => Setting::Cfg(default.cfg),
             Field::Sampler => Setting::Sampler(default.sampler),
@@ -417,6 +436,26 @@ mod tests {
         draft.take(&request);
         assert_eq!(draft.seed, SeedChoice::Fixed(77));
         assert_eq!(draft.request(77), Ok(ShotRequest { count: 3, ..request }));
+    }
+
+    #[test]
+    fn the_built_in_model_has_a_size_of_its_own_and_the_others_share_one() {
+        let mut draft = Draft::default();
+        let mine = Size::nearest(640, 960);
+        draft.set(Setting::Size(mine));
+        draft.choose_model(Some(ModelChoice::Pocket));
+        assert_eq!((draft.size, draft.differs(Field::Size)), (Size::SMALL, false));
+        let tall = Size::nearest(256, 384);
+        assert!(draft.sizes().contains(&tall));
+        draft.set(Setting::Size(tall));
+        draft.choose_model(Some(ModelChoice::Path("m".into())));
+        assert_eq!((draft.size, draft.sizes()), (mine, &Size::PRESETS[..]));
+        draft.choose_model(Some(ModelChoice::RandomSd15));
+        assert_eq!(draft.size, mine);
+        draft.choose_model(Some(ModelChoice::Pocket));
+        assert_eq!(draft.size, tall);
+        draft.reset(Field::Size);
+        assert_eq!(draft.size, Size::SMALL);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use shots::{Finished, ShotId, Shots};
 /// Why a job waits; the window names it through the studio.
 pub use crate::engine::protocol::PauseReason;
 
-use crate::base::{JobId, Lang, ModelChoice, RgbImage};
+use crate::base::{JobId, Lang, ModelChoice, RgbImage, Vocabulary};
 use crate::engine::protocol::{DeviceStatus, EngineHandle};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,14 +57,20 @@ impl Default for TokenCount {
 
 /// Pure functions that live in folders the studio may not use.
 pub struct Services {
-    pub count_tokens: Box<dyn Fn(&str) -> TokenCount + Send>,
+    /// As this model counts them; CLIP's vocabulary where there is none.
+    pub count_tokens: Box<CountFn>,
     /// Whether the draft would fit by these readings and limits on this device; `None` where that is not known.
     pub forecast: Box<ForecastFn>,
     /// Where pictures go while no folder is chosen.
     pub pictures_folder: Option<PathBuf>,
+    /// The words that the built-in model knows; `None` where there is no such model.
+    pub pocket: Option<Vocabulary>,
     /// What `Preferences::lang = None` means.
     pub system_lang: Lang,
 }
+
+/// See [`Services::count_tokens`].
+pub type CountFn = dyn Fn(Option<&ModelChoice>, &str) -> TokenCount + Send;
 
 /// See [`Services::forecast`].
 pub type ForecastFn = dyn Fn(&Draft, &Memory, Option<&DeviceStatus>) -> Option<Forecast> + Send;
@@ -122,10 +128,28 @@ pub struct Studio {
 
 impl Studio {
     /// The state as it was kept. Nothing is told to the engine before [`Action::Start`].
+    ///
+    /// Where no model is chosen it is the built-in one; at the very first start there is a prompt for it too, so that the first
+    /// click on Generate makes a portrait.
     pub fn new(engine: EngineHandle, services: Services, kept: Preferences) -> Self {
         let mut draft = kept.draft;
         draft.tidy();
-        let tokens = ((services.count_tokens)(&draft.prompt), (services.count_tokens)(&draft.negative));
+        match &services.pocket {
+            Some(words) => {
+                if draft.model.is_none() {
+                    draft.choose_model(Some(ModelChoice::Pocket));
+                }
+                let first_start = draft.prompt.is_empty() && kept.history.is_empty();
+                if first_start && draft.model == Some(ModelChoice::Pocket) {
+                    draft.prompt = words.examples.first().cloned().unwrap_or_default();
+                }
+            }
+            // Kept by a program that had it.
+            None if draft.model == Some(ModelChoice::Pocket) => draft.choose_model(None),
+            None => {}
+        }
+        let count = |text: &str| (services.count_tokens)(draft.model.as_ref(), text);
+        let tokens = (count(&draft.prompt), count(&draft.negative));
         Studio {
             engine,
             services,
@@ -236,6 +260,16 @@ impl Studio {
     /// Newest first.
     pub fn recent_models(&self) -> &[ModelChoice] {
         &self.recent_models
+    }
+
+    /// Whether there is a built-in model to go back to.
+    pub fn has_pocket(&self) -> bool {
+        self.services.pocket.is_some()
+    }
+
+    /// The words that the chosen model is known to follow; `None` of a model that knows any.
+    pub fn vocabulary(&self) -> Option<&Vocabulary> {
+        self.services.pocket.as_ref().filter(|_| self.draft.model == Some(ModelChoice::Pocket))
     }
 
     /// The language as chosen; `None` follows the system.

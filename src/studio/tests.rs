@@ -90,18 +90,26 @@ fn info() -> ModelInfo {
 
 fn services() -> Services {
     Services {
-        count_tokens: Box::new(|text| TokenCount { tokens: text.split_whitespace().count(), ..TokenCount::default() }),
+        count_tokens: Box::new(|_, text| TokenCount {
+            tokens: text.split_whitespace().count(),
+            ..TokenCount::default()
+        }),
         forecast: Box::new(|draft, memory, _| {
             let total = memory.latest()?.total?;
             let peak = Bytes(draft.size.pixels() * 4096);
             Some(if peak < total { Forecast::Fits { peak, total } } else { Forecast::DoesNotFit { largest: None } })
         }),
         pictures_folder: Some("/pictures".into()),
+        pocket: None,
         system_lang: Lang::En,
     }
 }
 
 fn studio_with(kept: Preferences) -> (Studio, Engine) {
+    studio_of(services(), kept)
+}
+
+fn studio_of(services: Services, kept: Preferences) -> (Studio, Engine) {
     let (commands, commands_there) = crossbeam_channel::unbounded();
     let (events_there, events) = crossbeam_channel::unbounded();
     let (previews, readings) = (Latest::new(), Latest::new());
@@ -111,7 +119,7 @@ fn studio_with(kept: Preferences) -> (Studio, Engine) {
         previews: previews.clone(),
         readings: readings.clone(),
     };
-    (Studio::new(EngineHandle { commands, events, previews, readings }, services(), kept), engine)
+    (Studio::new(EngineHandle { commands, events, previews, readings }, services, kept), engine)
 }
 
 /// A studio whose model is chosen, with a prompt.
@@ -477,6 +485,74 @@ fn start_tells_limits_and_device_and_looks_at_the_remembered_model() {
     assert!(matches!(problem(&studio), Some(Problem::FileUnreadable { .. })));
 }
 
+/// Services of a program with the built-in model, which counts a token for every letter.
+fn with_pocket() -> Services {
+    let words = r#"{"categories": [{"name": "hair", "words": ["red hair"]}], "examples": ["portrait of a woman"]}"#;
+    Services {
+        count_tokens: Box::new(|model, text| {
+            let words = text.split_whitespace().count();
+            let tokens = if model == Some(&ModelChoice::Pocket) { text.len() } else { words };
+            TokenCount { tokens, ..TokenCount::default() }
+        }),
+        pocket: serde_json::from_str(words).unwrap(),
+        ..services()
+    }
+}
+
+#[test]
+fn at_the_first_start_the_built_in_model_and_a_prompt_are_there_and_generate_works() {
+    let (mut studio, engine) = studio_of(with_pocket(), Preferences::default());
+    assert_eq!(studio.apply(Action::Start), [Effect::Inspect(ModelChoice::Pocket)]);
+    assert_eq!((studio.draft().prompt.as_str(), studio.prompt_tokens().tokens), ("portrait of a woman", 19));
+    assert!(studio.can_generate() && studio.vocabulary().is_some());
+    studio.apply(Action::Generate);
+    let job = engine.job();
+    assert_eq!((job.setup.model, job.request.size), (ModelChoice::Pocket, Size::SMALL));
+    studio.apply(Action::ModelInspected { choice: ModelChoice::Pocket, result: Ok(info()) });
+    assert!(studio.recent_models().is_empty(), "it has a place of its own");
+    // What is kept says what was chosen, and a prompt that was emptied stays empty.
+    studio.apply(Action::Set(Setting::Prompt(String::new())));
+    let kept = Preferences::read(&studio.preferences().write());
+    let (studio, _engine) = studio_of(with_pocket(), kept.clone());
+    assert_eq!((studio.draft().model.clone(), studio.draft().prompt.as_str()), (Some(ModelChoice::Pocket), ""));
+    assert_eq!(studio.draft().size, Size::SMALL);
+    // A program without it starts as it always did.
+    let (studio, _engine) = studio_with(kept);
+    assert_eq!((studio.draft().model.clone(), studio.draft().size), (None, Size::default()));
+    assert!(studio.vocabulary().is_none() && !studio.has_pocket());
+}
+
+#[test]
+fn a_checkpoint_brings_its_own_size_and_words_and_the_built_in_model_comes_back_by_a_click() {
+    let (mut studio, _engine) = studio_of(with_pocket(), Preferences::default());
+    studio.apply(Action::ModelChosen(model()));
+    studio.apply(Action::ModelInspected { choice: model(), result: Ok(info()) });
+    assert_eq!((studio.draft().size, studio.vocabulary().is_some()), (Size::default(), false));
+    assert_eq!(studio.prompt_tokens().tokens, 4, "counted anew");
+    studio.apply(Action::ModelChosen(ModelChoice::Pocket));
+    studio.apply(Action::ModelInspected { choice: ModelChoice::Pocket, result: Ok(info()) });
+    assert_eq!((studio.draft().size, studio.vocabulary().is_some()), (Size::SMALL, true));
+    assert_eq!((studio.prompt_tokens().tokens, studio.recent_models()), (19, &[model()][..]));
+}
+
+#[test]
+fn the_built_in_model_takes_the_place_of_a_lost_one_which_is_still_told() {
+    let mut kept = Preferences::default();
+    kept.draft.choose_model(Some(model()));
+    let (mut studio, _engine) = studio_of(with_pocket(), kept);
+    assert_eq!(studio.apply(Action::Start), [Effect::Inspect(model())]);
+    assert!(studio.draft().prompt.is_empty(), "a prompt is only given to the built-in model");
+    let error = Box::new(JobError::new(Problem::FileUnreadable { path: "/models/portrait.safetensors".into() }, ""));
+    let effects = studio.apply(Action::ModelInspected { choice: model(), result: Err(error) });
+    assert_eq!(effects, [Effect::Inspect(ModelChoice::Pocket)]);
+    studio.apply(Action::ModelInspected { choice: ModelChoice::Pocket, result: Ok(info()) });
+    assert_eq!((studio.draft().model.clone(), studio.draft().size), (Some(ModelChoice::Pocket), Size::SMALL));
+    assert!(matches!(problem(&studio), Some(Problem::FileUnreadable { .. })));
+    studio.apply(Action::ModelChosen(model()));
+    studio.apply(Action::ModelInspected { choice: model(), result: Ok(info()) });
+    assert_eq!(problem(&studio), None);
+}
+
 #[test]
 fn a_refused_model_leaves_the_old_one_and_late_answers_are_dropped() {
     let (mut studio, _engine) = ready();
@@ -517,7 +593,7 @@ fn tokens_are_counted_when_a_text_changes_and_only_then() {
     let calls = Arc::new(AtomicUsize::new(0));
     let (mut studio, _engine) = ready();
     let counter = calls.clone();
-    studio.services.count_tokens = Box::new(move |text| {
+    studio.services.count_tokens = Box::new(move |_, text| {
         counter.fetch_add(1, Ordering::Relaxed);
         TokenCount { tokens: text.len(), chunks: vec![1], limit: TokenCount::LIMIT }
     });

@@ -13,6 +13,7 @@ phrases! {
     HELP_INSTALL: "this command: {command}", "运行此命令：{command}";
     DETAILS_LINE: "Details: {what}", "详细信息：{what}";
     USING_DEVICE: "Device: {device}, {precision}", "设备：{device}，{precision}";
+    POCKET_USED: "The model is Pocket, a small demonstration inside the program. Open a Stable Diffusion 1.5 checkpoint with --model FILE.", "当前模型是 Pocket，程序内置的小型演示模型。用 --model FILE 可打开 Stable Diffusion 1.5 模型。";
     CLI_SAVED: "Saved {file}", "已保存 {file}";
     CLI_LATENTS_SAVED: "Saved the latents to {file}", "潜变量已保存到 {file}";
     CLI_DONE: "{pictures} in {time}, at most {peak} of memory", "{pictures}，用时 {time}，内存峰值 {peak}";
@@ -54,6 +55,7 @@ phrases! {
     USAGE_NOT_UTF8: "One of the arguments is not valid UTF-8 text.", "有一个参数不是有效的 UTF-8 文本。";
     USAGE_HELP: "softbox --help, or softbox COMMAND --help, lists what there is", "softbox --help 或 softbox 命令 --help 可列出全部选项";
     UNFIT_NO_PATH: "a path is missing", "缺少路径";
+    UNFIT_LEFT_OUT: "it was left out when this program was built", "编译本程序时未包含它";
     UNFIT_WHOLE: "it is a whole number, such as 4", "应为整数，例如 4";
     UNFIT_NUMBER: "it is a number, such as 7.5", "应为数字，例如 7.5";
     UNFIT_DEVICE: "it is auto, cuda, cuda:N, vulkan, vulkan:N or cpu", "应为 auto、cuda、cuda:N、vulkan、vulkan:N 或 cpu";

@@ -9,6 +9,7 @@ pub mod help;
 pub mod memory;
 pub mod notices;
 mod phrase;
+pub mod pocket;
 pub mod problems;
 pub mod reasons;
 pub mod window;
@@ -23,6 +24,7 @@ pub const AREAS: [(&str, &[Phrase]); 8] = [
     ("help", help::ALL),
     ("memory", memory::ALL),
     ("notices", notices::ALL),
+    ("pocket", pocket::ALL),
     ("problems", problems::ALL),
     ("reasons", reasons::ALL),
     ("window", window::ALL),

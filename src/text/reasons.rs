@@ -97,6 +97,7 @@ phrases! {
     ONE_MISSING_TENSOR: "the {part} lacks the tensor {first}", "{part}缺少张量 {first}";
     MISSING_TENSORS: "the {part} lacks {count} tensors, the first is {first}", "{part}缺少 {count} 个张量，第一个是 {first}";
     MISSING_PART: "there is no {part}", "缺少{part}";
+    LEFT_OUT: "it was left out when this program was built", "编译本程序时未包含它";
     MISSING_SHARD: "it lists {shard}, which is not there", "它列出的 {shard} 不存在";
     SETTING: "the setting {field} does not hold ({told})", "配置项 {field} 有误（{told}）";
     SETTING_UNSUPPORTED: "{field} = {value} is not supported", "不支持 {field} = {value}";
@@ -238,6 +239,7 @@ pub fn flaw(lang: Lang, what: &Flaw) -> String {
         }
         Flaw::Tokenizer(told) => told_in(lang, TOKENIZER, told),
         Flaw::Betas(told) => told_in(lang, BETAS, told),
+        Flaw::LeftOut => LEFT_OUT.get(lang).to_owned(),
         Flaw::ScriptLine { line, told } => SCRIPT_LINE.with(lang, &[("line", line), ("told", told)]),
     }
 }
@@ -343,6 +345,7 @@ pub(crate) mod tests {
             Flaw::Unsupported { part: "UNet".into(), told: text() },
             Flaw::Tokenizer(text()),
             Flaw::Betas(text()),
+            Flaw::LeftOut,
             Flaw::ScriptLine { line: 2, told: text() },
         ]
     }

@@ -13,6 +13,8 @@ phrases! {
     OPEN_CHECKPOINT_FILE: "Open a checkpoint file…", "打开模型文件…";
     OPEN_CHECKPOINT_FOLDER: "Open a diffusers folder…", "打开 diffusers 文件夹…";
     RECENT_CHECKPOINTS: "Recent", "最近使用";
+    POCKET: "Pocket, the small model inside", "内置小模型 Pocket";
+    POCKET_CHOSEN: "Pocket · demonstration", "Pocket · 演示模型";
     RANDOM_WEIGHTS: "Random weights (noise, for tests)", "随机权重（仅噪点，测试用）";
     LOOKING_AT: "Looking at {name}…", "正在检查 {name}…";
     VAE: "VAE", "VAE";
@@ -43,6 +45,9 @@ phrases! {
     PROMPT_PLACEHOLDER: "What should be in the picture", "想要画面里出现什么";
     NEGATIVE_PROMPT: "Negative prompt", "反向提示词";
     NEGATIVE_PLACEHOLDER: "What should not be in it", "不想要出现什么";
+    WORDS_KNOWN: "Words it knows", "可用的词";
+    EXAMPLE: "Another example", "换一个示例";
+    POCKET_LINE: "Pocket is a demonstration. For real portraits:", "Pocket 仅供演示。要生成真实人像：";
     TOKENS_HELP: "{tokens} tokens. The text encoder reads {limit} at a time, so this makes chunks: {chunks}.", "共 {tokens} 个词元。文本编码器每次读取 {limit} 个，因此分为 {chunks} 段。";
     HISTORY_PREVIOUS: "Previous prompt", "上一条提示词";
     HISTORY_NEXT: "Next prompt", "下一条提示词";
@@ -119,6 +124,7 @@ phrases! {
     EMPTY_BODY: "Open a Stable Diffusion 1.5 checkpoint: a .safetensors file, or a diffusers folder. You can also drop it here.", "请打开 Stable Diffusion 1.5 模型：.safetensors 文件或 diffusers 文件夹，也可以直接拖到这里。";
     READY_TITLE: "Ready", "准备就绪";
     READY_BODY: "Write a prompt and press Generate.", "写好提示词，然后点击生成。";
+    READY_POCKET: "Press Generate: Pocket, the small model inside, makes a portrait of the prompt.", "点击生成，内置小模型 Pocket 会按提示词生成一张人像。";
     DROP_HERE: "Drop a checkpoint, a VAE, or a picture with settings", "松开以打开模型、VAE 或带参数的图片";
     ZOOM_FIT: "Fit", "适应窗口";
     ZOOM_100: "100 %", "100%";

@@ -3,6 +3,7 @@
 use super::fonts::{self, Icon};
 use super::theme::{self, Palette, space};
 use super::widgets::text_button;
+use crate::base::ModelChoice;
 use crate::studio::{Action, Studio};
 use crate::text::window as w;
 use egui::{RichText, Ui, UiBuilder, Vec2};
@@ -13,10 +14,10 @@ pub fn show(ui: &mut Ui, studio: &Studio, surface: egui::Rect) -> Vec<Action> {
     let p = Palette::of(ui);
     let mut actions = Vec::new();
     let missing = studio.draft().model.is_none();
-    let (icon, title, body) = if missing {
-        (Icon::FileBox, w::EMPTY_TITLE, w::EMPTY_BODY)
-    } else {
-        (Icon::Aperture, w::READY_TITLE, w::READY_BODY)
+    let (icon, title, body) = match studio.draft().model {
+        None => (Icon::FileBox, w::EMPTY_TITLE, w::EMPTY_BODY),
+        Some(ModelChoice::Pocket) => (Icon::Aperture, w::READY_TITLE, w::READY_POCKET),
+        Some(_) => (Icon::Aperture, w::READY_TITLE, w::READY_BODY),
     };
     let size = Vec2::new(380.0, if missing { 220.0 } else { 130.0 }).min(surface.size());
     let middle = egui::Rect::from_center_size(surface.center(), size);

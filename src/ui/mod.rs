@@ -12,6 +12,7 @@ mod memory_band;
 mod notices;
 mod pause_card;
 mod prompt_panel;
+mod prompt_words;
 mod settings_advanced;
 mod settings_panel;
 mod shortcuts;

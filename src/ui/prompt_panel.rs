@@ -1,6 +1,8 @@
-//! Prompt and negative prompt: their fields, token counters, chunk boundaries, and the way back through earlier prompts.
+//! Prompt and negative prompt: their fields, token counters, chunk boundaries, and the way back through earlier prompts. The
+//! words that a small model knows stand between them, in `prompt_words`.
 
 use super::fonts::Icon;
+use super::prompt_words;
 use super::shortcuts;
 use super::theme::{Palette, space};
 use super::view_state::{Field, ViewState};
@@ -34,6 +36,7 @@ pub fn show(ui: &mut Ui, studio: &Studio, view: &mut ViewState) -> Vec<Action> {
         if edit(ui, &mut view.prompt, &field, studio.prompt_tokens()) {
             actions.push(Action::Set(Setting::Prompt(view.prompt.text.clone())));
         }
+        actions.extend(prompt_words::show(ui, studio, view));
         header(ui, w::NEGATIVE_PROMPT.get(lang), studio.negative_tokens(), lang, |_| {});
         let field = FieldLook {
             id: negative_id(),

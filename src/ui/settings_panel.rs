@@ -61,7 +61,7 @@ fn size(ui: &mut Ui, studio: &Studio, actions: &mut Vec<Action>) {
     } else if (width, height) != (size.width(), size.height()) {
         actions.push(Action::Set(Setting::Size(Size::nearest(width, height))));
     }
-    if let Some(size) = size_frames(ui, &Size::PRESETS, size) {
+    if let Some(size) = size_frames(ui, studio.draft().sizes(), size) {
         actions.push(Action::Set(Setting::Size(size)));
     }
 }

@@ -7,7 +7,7 @@ use crate::base::{DeviceChoice, Lang, ModelChoice, Precision, VaeChoice};
 use crate::studio::{Action, Panels, Setting, Studio, Theme};
 use crate::text::{memory as m, reasons::reason, window as w};
 use egui::containers::menu::MenuButton;
-use egui::{Button, Color32, RichText, TextWrapMode, Ui};
+use egui::{AtomExt, Button, Color32, RichText, TextWrapMode, Ui};
 
 /// Menus do not grow wider than this, in points; longer names end in "…".
 const MENU: f32 = 320.0;
@@ -35,7 +35,9 @@ pub(super) fn show(ui: &mut Ui, studio: &Studio, room: super::Room) -> Vec<Actio
 
 /// A button that opens a menu and says what is chosen; no wider than `width`.
 fn chooser(ui: &mut Ui, icon: Icon, name: &str, chosen: &str, width: f32, menu: impl FnOnce(&mut Ui)) {
-    let button = Button::new((fonts::icon(icon), RichText::new(chosen))).wrap_mode(TextWrapMode::Truncate);
+    // Of several texts egui would cut the first, which is the icon.
+    let words = RichText::new(chosen).atom_shrink(true);
+    let button = Button::new((fonts::icon(icon), words)).wrap_mode(TextWrapMode::Truncate);
     ui.scope(|ui| {
         ui.set_max_width(width);
         let (response, _) = MenuButton::from_button(button).ui(ui, |ui| {
@@ -52,7 +54,7 @@ fn choice(ui: &mut Ui, chosen: bool, words: impl Into<String>) -> bool {
     // Kept free where it is not drawn, so that all words begin on one line.
     let tick = fonts::icon(Icon::Check);
     let tick = if chosen { tick } else { tick.color(Color32::TRANSPARENT) };
-    let button = Button::selectable(chosen, (tick, RichText::new(&words))).truncate();
+    let button = Button::selectable(chosen, (tick, RichText::new(&words).atom_shrink(true))).truncate();
     let chosen = ui.add(button).accessible_name(words).clicked();
     if chosen {
         // By the keyboard too, which the menu itself does not see.
@@ -74,6 +76,7 @@ fn model_menu(ui: &mut Ui, studio: &Studio, width: f32, actions: &mut Vec<Action
     let lang = studio.lang();
     let chosen = match (studio.inspecting(), studio.model_info(), &studio.draft().model) {
         (Some(choice), _, _) => w::LOOKING_AT.with(lang, &[("name", &choice.name())]),
+        (None, _, Some(ModelChoice::Pocket)) => w::POCKET_CHOSEN.get(lang).to_owned(),
         (None, Some(info), _) => info.name.clone(),
         (None, None, Some(choice)) => choice.name(),
         (None, None, None) => w::NO_CHECKPOINT.get(lang).to_owned(),
@@ -96,6 +99,12 @@ fn model_menu(ui: &mut Ui, studio: &Studio, width: f32, actions: &mut Vec<Action
             }
         }
         ui.separator();
+        if studio.has_pocket() {
+            let pocket = studio.draft().model == Some(ModelChoice::Pocket);
+            if choice(ui, pocket, w::POCKET.get(lang)) {
+                actions.push(Action::ModelChosen(ModelChoice::Pocket));
+            }
+        }
         let random = studio.draft().model == Some(ModelChoice::RandomSd15);
         if choice(ui, random, w::RANDOM_WEIGHTS.get(lang)) {
             actions.push(Action::ModelChosen(ModelChoice::RandomSd15));

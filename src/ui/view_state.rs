@@ -28,6 +28,8 @@ impl Field {
     pub fn follow(&mut self, text: &str) {
         if self.text != text {
             self.replaced = Some(std::mem::replace(&mut self.text, text.to_owned()));
+            let end = self.text.chars().count();
+            self.selection = end..end;
         }
     }
 }

@@ -328,3 +328,36 @@ fn bench_goes_the_way_of_a_picture_and_gives_medians() {
     }
     assert_eq!(object["first"]["steps"].as_array().map(Vec::len), Some(3));
 }
+
+#[test]
+#[cfg(feature = "pocket")]
+fn without_a_model_the_built_in_one_makes_a_picture_of_its_own_size_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("portrait.png");
+    let words = ["generate", "--device", "cpu", "--steps", "3", "--seed", "9", "--prompt", "a woman, red background"];
+    let (code, output) = run(&[&words[..], &["--out", file.to_str().unwrap(), "--lang", "en"]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Pocket, a small demonstration") && said.contains("--model FILE"), "{said}");
+    let picture = image::open(&file).unwrap();
+    assert_eq!((picture.width(), picture.height()), (256, 256));
+
+    // The picture names the model and its hash, and gives its settings back.
+    let (_, object) = json(&["inspect", file.to_str().unwrap()]);
+    let settings = &object["settings"];
+    assert_eq!((&settings["model"], &settings["seed"]), (&Value::from("Pocket"), &Value::from(9)));
+    assert_eq!((&settings["width"], &settings["height"]), (&Value::from(256), &Value::from(256)));
+    let unet = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pocket/unet/diffusion_pytorch_model.safetensors");
+    let hasher = softbox::engine::hash::Hasher::new(None);
+    hasher.want(&unet);
+    let hash = hasher.wait(&unet, std::time::Duration::from_secs(20)).unwrap();
+    assert_eq!(settings["model_hash"], Value::from(hash));
+
+    // By name it is the same, and can be asked what it is.
+    let again = folder.path().join("again.png");
+    let (code, _) = json(&[&words[..], &["--model", "pocket", "--out", again.to_str().unwrap()]].concat());
+    assert_eq!(code, 0);
+    assert_eq!(image::open(&again).unwrap().as_bytes(), picture.as_bytes());
+    let (code, object) = json(&["inspect", "pocket"]);
+    assert_eq!((code, &object["file"], &object["has_vae"]), (0, &Value::from("Pocket"), &Value::from(true)));
+}

@@ -40,6 +40,7 @@ pub fn every_state(lang: Lang) -> Vec<(&'static str, Stage)> {
 
     vec![
         ("no checkpoint", Stage::bare(lang)),
+        ("first start", Stage::pocket(lang)),
         ("ready", Stage::ready(lang)),
         ("running", running),
         ("paused", paused),

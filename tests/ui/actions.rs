@@ -368,3 +368,78 @@ fn a_command_that_helps_can_be_copied() {
     });
     assert!(copied);
 }
+
+#[test]
+fn the_first_start_has_a_model_a_prompt_and_its_words_and_generates() {
+    let mut window = Window::open(Stage::pocket(Lang::En), 1280.0, 800.0);
+    assert!(window.harness.query_by_label("Checkpoint: Pocket · demonstration").is_some());
+    assert_eq!(window.harness.state().0.studio.draft().prompt, "portrait photo of a woman");
+    window.harness.get_by_label("256×384").click();
+    assert_eq!(window.take(), [Action::Set(Setting::Size(Size::nearest(256, 384)))]);
+    window.harness.get_by_label("Open a checkpoint file…").click();
+    assert_eq!(window.take(), [Action::OpenModelFile]);
+    window.harness.get_by_label("Generate").click();
+    assert_eq!(window.take(), [Action::Generate]);
+}
+
+#[test]
+fn a_word_goes_into_the_prompt_at_the_cursor_by_pointer_and_by_keyboard() {
+    let mut window = Window::open(Stage::pocket(Lang::En), 1280.0, 800.0);
+    let asked = |prompt: &str| [Action::Set(Setting::Prompt(prompt.into()))];
+    window.harness.get_by_label("Hair").click();
+    window.take();
+    // The menu stays for the next word.
+    window.harness.get_by_label("red hair").click();
+    assert_eq!(window.take(), asked("portrait photo of a woman, red hair"));
+    window.harness.get_by_label("long hair").click();
+    assert_eq!(window.take(), asked("portrait photo of a woman, red hair, long hair"));
+    window.harness.key_press(Key::Escape);
+    window.take();
+    assert!(window.harness.query_by_label("long hair").is_none());
+
+    // A colour of clothes is one menu further.
+    window.harness.get_by_label("Clothing").click();
+    window.take();
+    window.harness.get_by_label("t-shirt").click();
+    window.take();
+    window.harness.get_by_label("blue t-shirt").click();
+    assert_eq!(window.take(), asked("portrait photo of a woman, red hair, long hair, blue t-shirt"));
+    for _ in 0..2 {
+        window.harness.key_press(Key::Escape);
+        window.take();
+    }
+
+    let hair = window.harness.get_by_label("Hair");
+    hair.focus();
+    window.take();
+    window.harness.key_press(Key::Enter);
+    window.take();
+    window.harness.get_by_label("black hair").focus();
+    window.take();
+    window.harness.key_press(Key::Enter);
+    assert_eq!(window.take(), asked("portrait photo of a woman, red hair, long hair, blue t-shirt, black hair"));
+}
+
+#[test]
+fn the_words_are_offered_only_for_the_model_that_needs_them_and_it_comes_back_by_the_menu() {
+    let mut window = Window::open(Stage::pocket(Lang::Zh), 1280.0, 800.0);
+    window.harness.get_by_label("头发").click();
+    window.take();
+    assert!(window.harness.query_by_label("red hair  红发").is_some());
+    window.harness.key_press(Key::Escape);
+    window.take();
+    window.harness.get_by_label("换一个示例").click();
+    assert_eq!(window.take(), [Action::Set(Setting::Prompt("portrait photo of a man".into()))]);
+
+    let choice = ModelChoice::Path("/models/portrait_v5.safetensors".into());
+    let studio = &mut window.harness.state_mut().0.studio;
+    let info = softbox::studio::ModelInfo { name: "portrait_v5".into(), ..Default::default() };
+    studio.apply(Action::ModelChosen(choice.clone()));
+    studio.apply(Action::ModelInspected { choice, result: Ok(info) });
+    window.take();
+    assert!(window.harness.query_by_label("头发").is_none() && window.harness.query_by_label("256×384").is_none());
+    window.harness.get_by_label("模型: portrait_v5").click();
+    window.take();
+    window.harness.get_by_label("内置小模型 Pocket").click();
+    assert_eq!(window.take(), [Action::ModelChosen(ModelChoice::Pocket)]);
+}

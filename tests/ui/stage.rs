@@ -3,9 +3,10 @@
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use egui_kittest::Harness;
 use softbox::base::problem::Phase;
+use softbox::base::vocabulary::Category;
 use softbox::base::{
     Bytes, DeviceChoice, JobError, JobId, Lang, Latest, MemoryReading, ModelChoice, Precision, Reason, RgbImage,
-    ShotRequest,
+    ShotRequest, Vocabulary,
 };
 use softbox::engine::protocol::{
     Command, DeviceStatus, EngineHandle, Event, PauseReason, Preview, Progress, Shot, Summary,
@@ -29,6 +30,11 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(kept: Preferences) -> Self {
+        Self::with(None, kept)
+    }
+
+    /// Of a program with a built-in model that knows these words, or with none.
+    fn with(pocket: Option<Vocabulary>, kept: Preferences) -> Self {
         let (to_engine, commands) = unbounded();
         let (events, from_engine) = unbounded();
         let (previews, readings) = (Latest::new(), Latest::new());
@@ -40,7 +46,7 @@ impl Stage {
         };
         let services = Services {
             // A word a token is near enough for drawing a counter.
-            count_tokens: Box::new(|text| {
+            count_tokens: Box::new(|_, text| {
                 let words: Vec<usize> = text.split(' ').filter(|w| !w.is_empty()).map(str::len).collect();
                 let chunks = (1..).map(|n| n * TokenCount::LIMIT).take_while(|n| *n < words.len());
                 let chunks = chunks.map(|n| words[..n].iter().map(|length| length + 1).sum()).collect();
@@ -51,6 +57,7 @@ impl Stage {
                 Some(Forecast::Fits { peak: Bytes::mib(3174), total })
             }),
             pictures_folder: Some(PathBuf::from("/pictures/softbox")),
+            pocket,
             system_lang: Lang::En,
         };
         let studio = Studio::new(handle, services, kept);
@@ -70,6 +77,26 @@ impl Stage {
             note: None,
         };
         stage.studio.apply(Action::ModelInspected { choice, result: Ok(info) });
+        stage.device();
+        stage
+    }
+
+    /// The very first start of a program with a built-in model.
+    pub fn pocket(lang: Lang) -> Self {
+        let category = |name: &str, words: &[&str], colors: &[&str]| Category {
+            name: name.into(),
+            words: words.iter().map(|word| (*word).into()).collect(),
+            colors: colors.iter().map(|color| (*color).into()).collect(),
+        };
+        let words = Vocabulary {
+            categories: vec![
+                category("hair", &["black hair", "red hair", "long hair"], &[]),
+                category("clothing", &["t-shirt", "suit"], &["red", "blue"]),
+            ],
+            examples: vec!["portrait photo of a woman".into(), "portrait photo of a man".into()],
+        };
+        let kept = Preferences { lang: Some(lang), theme: Theme::Dark, ..Preferences::default() };
+        let mut stage = Stage::with(Some(words), kept);
         stage.device();
         stage
     }

@@ -1,6 +1,7 @@
 //! Typed access to the fields of one config file, every fault naming file and field.
 
 use super::WeightError;
+use crate::diffusion::place::Place;
 use serde_json::Value;
 use std::path::Path;
 
@@ -11,8 +12,9 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub fn read(file: &'a Path) -> Result<Self, WeightError> {
-        let text = std::fs::read_to_string(file).map_err(|e| WeightError::io(file, e))?;
+    pub fn read(place: &'a Place) -> Result<Self, WeightError> {
+        let file = place.path();
+        let text = place.read_to_string().map_err(|e| WeightError::io(file, e))?;
         let root: Value = serde_json::from_str(&text).map_err(|e| WeightError::config(file, "JSON", e.to_string()))?;
         if root.is_object() { Ok(Fields { file, root }) } else { Err(WeightError::config(file, "JSON", "no object")) }
     }

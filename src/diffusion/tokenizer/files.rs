@@ -4,6 +4,7 @@
 //! `CLIPTokenizer` gives by default.
 
 use super::SpecialTokens;
+use crate::diffusion::place::Place;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -39,17 +40,18 @@ pub(super) fn merges(text: &str) -> impl Iterator<Item = (&str, &str)> {
     body.lines().filter_map(|line| line.trim().split_once(' '))
 }
 
-pub(super) fn read(folder: &Path) -> Result<Parts, TokenizerError> {
+pub(super) fn read(folder: &Place) -> Result<Parts, TokenizerError> {
     let whole = optional_json(folder, "tokenizer.json")?;
-    let (vocabulary, merges) = if folder.join("vocab.json").exists() || whole.is_none() {
-        let path = folder.join("vocab.json");
-        let vocabulary = vocabulary(&path, &parse(&path, &text(&path)?)?)?;
+    let (vocabulary, merges) = if folder.join("vocab.json").is_file() || whole.is_none() {
+        let place = folder.join("vocab.json");
+        let vocabulary = vocabulary(place.path(), &parse(place.path(), &text(&place)?)?)?;
         let text = text(&folder.join("merges.txt"))?;
         (vocabulary, merges(&text).map(|(left, right)| (left.to_owned(), right.to_owned())).collect())
     } else {
-        let path = folder.join("tokenizer.json");
+        let place = folder.join("tokenizer.json");
+        let path = place.path();
         let model = whole.as_ref().and_then(|whole| whole.get("model")).unwrap_or(&Value::Null);
-        (vocabulary(&path, model.get("vocab").unwrap_or(&Value::Null))?, listed_merges(&path, model.get("merges"))?)
+        (vocabulary(path, model.get("vocab").unwrap_or(&Value::Null))?, listed_merges(path, model.get("merges"))?)
     };
 
     let config = optional_json(folder, "tokenizer_config.json")?.unwrap_or_default();
@@ -74,7 +76,7 @@ pub(super) fn read(folder: &Path) -> Result<Parts, TokenizerError> {
         let named = order.iter().find_map(|file| content(file.get(role)?));
         let token = named.unwrap_or_else(|| default.to_owned());
         let found = added.get(&token).map(|(id, _)| *id).or_else(|| vocabulary.get(&token).copied());
-        found.ok_or_else(|| TokenizerError::NoSpecialToken { folder: folder.to_owned(), role, token })
+        found.ok_or_else(|| TokenizerError::NoSpecialToken { folder: folder.path().to_owned(), role, token })
     };
     let start = find("bos_token", "<|startoftext|>")?;
     let end = find("eos_token", "<|endoftext|>")?;
@@ -90,8 +92,8 @@ pub(super) fn read(folder: &Path) -> Result<Parts, TokenizerError> {
     Ok(Parts { vocabulary, merges, special, added, size: highest as usize + 1 })
 }
 
-fn text(path: &Path) -> Result<String, TokenizerError> {
-    std::fs::read_to_string(path).map_err(|source| TokenizerError::Unreadable { path: path.to_owned(), source })
+fn text(place: &Place) -> Result<String, TokenizerError> {
+    place.read_to_string().map_err(|source| TokenizerError::Unreadable { path: place.path().to_owned(), source })
 }
 
 fn parse(path: &Path, text: &str) -> Result<Value, TokenizerError> {
@@ -99,9 +101,9 @@ fn parse(path: &Path, text: &str) -> Result<Value, TokenizerError> {
 }
 
 /// The JSON in a file that need not be there.
-fn optional_json(folder: &Path, name: &str) -> Result<Option<Value>, TokenizerError> {
-    let path = folder.join(name);
-    if path.exists() { parse(&path, &text(&path)?).map(Some) } else { Ok(None) }
+fn optional_json(folder: &Place, name: &str) -> Result<Option<Value>, TokenizerError> {
+    let place = folder.join(name);
+    if place.is_file() { parse(place.path(), &text(&place)?).map(Some) } else { Ok(None) }
 }
 
 fn vocabulary(path: &Path, value: &Value) -> Result<HashMap<String, u32>, TokenizerError> {

@@ -9,9 +9,9 @@ mod clean;
 mod files;
 mod words;
 
+use crate::diffusion::place::Place;
 use bpe::{Bpe, Scratch};
 use std::collections::HashMap;
-use std::path::Path;
 
 pub use files::TokenizerError;
 
@@ -66,8 +66,8 @@ impl Tokenizer {
     ///
     /// # Errors
     /// A file that is absent, no JSON or not of the expected form, and a special token that the vocabulary lacks.
-    pub fn from_folder(folder: &Path) -> Result<Self, TokenizerError> {
-        let files::Parts { vocabulary, merges, special, added, size } = files::read(folder)?;
+    pub fn from_folder(folder: impl Into<Place>) -> Result<Self, TokenizerError> {
+        let files::Parts { vocabulary, merges, special, added, size } = files::read(&folder.into())?;
         let pairs = merges.iter().map(|(left, right)| (left.as_str(), right.as_str()));
         let bpe = Bpe::new(&vocabulary, pairs, special.unknown);
         let mut by_first: HashMap<char, Vec<(String, u32)>> = HashMap::new();

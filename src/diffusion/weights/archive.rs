@@ -1,19 +1,16 @@
 //! One safetensors file: its header, checked to the letter, and positioned reads of its tensors.
 //!
-//! The file is never mapped into memory: a mapped file that is cut short during a run kills the process, a read of it is
-//! an error. Each read checks that length, time, identity and header are still those seen when the file was opened.
+//! Each read checks that length, time, identity and header are still those seen when the file was opened.
 
 use super::convert::{DType, convert};
 use super::error::WeightError;
 use crate::base::Precision;
+use crate::diffusion::place::{OpenFile, Place};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::fs::{File, Metadata};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// The largest header the format's own reader accepts.
 const MAX_HEADER: u64 = 100_000_000;
@@ -80,64 +77,11 @@ impl TensorInfo {
     }
 }
 
-/// What must not change while a file is in use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
-    len: u64,
-    modified: Option<SystemTime>,
-    /// Device and inode, where the system has them: a replaced file has another one.
-    node: Option<(u64, u64)>,
-}
-
-impl Identity {
-    fn of(meta: &Metadata) -> Self {
-        Identity { len: meta.len(), modified: meta.modified().ok(), node: node(meta) }
-    }
-}
-
-#[cfg(unix)]
-fn node(meta: &Metadata) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    Some((meta.dev(), meta.ino()))
-}
-
-#[cfg(not(unix))]
-fn node(_: &Metadata) -> Option<(u64, u64)> {
-    None
-}
-
-#[cfg(unix)]
-fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
-}
-
-/// Fills `buffer` from `offset`; false where the file ends before.
-fn read_full(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<bool> {
-    while !buffer.is_empty() {
-        match read_some(file, buffer, offset) {
-            Ok(0) => return Ok(false),
-            Ok(n) => {
-                buffer = buffer.split_at_mut(n.min(buffer.len())).1;
-                offset = offset.saturating_add(n as u64);
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(true)
-}
-
 /// An open safetensors file whose header holds.
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
-    file: File,
-    identity: Identity,
+    file: OpenFile,
     header: Vec<u8>,
     tensors: BTreeMap<String, TensorInfo>,
     metadata: BTreeMap<String, String>,
@@ -148,26 +92,18 @@ impl Archive {
     ///
     /// # Errors
     /// Every variant of [`WeightError`] from `Io` to `ExtraBytes`.
-    pub fn open(path: &Path) -> Result<Archive, WeightError> {
-        let io = |e| WeightError::io(path, e);
-        // A pipe would keep its reader waiting for ever, a device would never end.
-        if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-            return Err(io(io::Error::new(io::ErrorKind::Unsupported, "no regular file")));
-        }
-        let file = File::open(path).map_err(io)?;
-        let meta = file.metadata().map_err(io)?;
-        if meta.is_dir() {
-            return Err(WeightError::io(path, io::Error::new(io::ErrorKind::IsADirectory, "a folder, not a file")));
-        }
-        let identity = Identity::of(&meta);
-        let header = read_header(path, &file, identity.len)?;
+    pub fn open(place: impl Into<Place>) -> Result<Archive, WeightError> {
+        let place = place.into();
+        let path = place.path();
+        let file = OpenFile::open(&place).map_err(|e| WeightError::io(path, e))?;
+        let header = read_header(path, &file)?;
         let text =
             std::str::from_utf8(&header).map_err(|source| WeightError::HeaderUtf8 { file: path.to_owned(), source })?;
         let entries: Entries = serde_json::from_str(text)
             .map_err(|e| WeightError::HeaderJson { file: path.to_owned(), detail: e.to_string() })?;
         let data_start = LENGTH_FIELD + header.len() as u64;
-        let (tensors, metadata) = check_entries(path, entries, data_start, identity.len)?;
-        Ok(Archive { path: path.to_owned(), file, identity, header, tensors, metadata })
+        let (tensors, metadata) = check_entries(path, entries, data_start, file.len())?;
+        Ok(Archive { path: path.to_owned(), file, header, tensors, metadata })
     }
 
     pub fn path(&self) -> &Path {
@@ -176,7 +112,7 @@ impl Archive {
 
     /// Length of the file in bytes.
     pub fn file_len(&self) -> u64 {
-        self.identity.len
+        self.file.len()
     }
 
     /// All entries, sorted by name.
@@ -233,7 +169,7 @@ impl Archive {
         let mut offset = LENGTH_FIELD;
         for expected in self.header.chunks(CHUNK) {
             let now = buffer.split_at_mut(expected.len().min(CHUNK)).0;
-            let whole = read_full(&self.file, now, offset).map_err(|e| WeightError::io(&self.path, e))?;
+            let whole = self.file.read_full(now, offset).map_err(|e| WeightError::io(&self.path, e))?;
             if !whole || now != expected {
                 return Err(self.changed());
             }
@@ -248,14 +184,7 @@ impl Archive {
     }
 
     fn verify_identity(&self) -> Result<(), WeightError> {
-        let open = self.file.metadata().map_err(|e| WeightError::io(&self.path, e))?;
-        // Asked by path as well: a file replaced by a rename leaves the open one as it was.
-        let on_disk = match std::fs::metadata(&self.path) {
-            Ok(meta) => meta,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(self.changed()),
-            Err(e) => return Err(WeightError::io(&self.path, e)),
-        };
-        let same = Identity::of(&open) == self.identity && Identity::of(&on_disk) == self.identity;
+        let same = self.file.is_unchanged().map_err(|e| WeightError::io(&self.path, e))?;
         if same { Ok(()) } else { Err(self.changed()) }
     }
 
@@ -269,7 +198,7 @@ impl Archive {
         while offset < info.end {
             let n = usize::try_from(info.end - offset).unwrap_or(CHUNK).min(buffer.len());
             let chunk = buffer.split_at_mut(n).0;
-            if !read_full(&self.file, chunk, offset).map_err(|e| WeightError::io(&self.path, e))? {
+            if !self.file.read_full(chunk, offset).map_err(|e| WeightError::io(&self.path, e))? {
                 return Err(self.changed());
             }
             each(chunk, info.dtype);
@@ -289,11 +218,12 @@ impl Archive {
 }
 
 /// The header's bytes, or what is wrong with the start of the file.
-fn read_header(path: &Path, file: &File, len: u64) -> Result<Vec<u8>, WeightError> {
+fn read_header(path: &Path, file: &OpenFile) -> Result<Vec<u8>, WeightError> {
     let owned = || path.to_owned();
+    let len = file.len();
     let io = |e| WeightError::io(path, e);
     let mut start = vec![0u8; usize::try_from(len).unwrap_or(SNIFF).min(SNIFF)];
-    if !read_full(file, &mut start, 0).map_err(io)? {
+    if !file.read_full(&mut start, 0).map_err(io)? {
         return Err(WeightError::Changed { file: owned() });
     }
     let foreign = |start: &[u8]| sniff(start).map(|format| WeightError::Foreign { file: owned(), format });
@@ -316,7 +246,7 @@ fn read_header(path: &Path, file: &File, len: u64) -> Result<Vec<u8>, WeightErro
         return Err(WeightError::InvalidHeaderLength { file: owned(), have: len, need });
     }
     let mut header = vec![0u8; usize::try_from(length).unwrap_or(0)];
-    if !read_full(file, &mut header, LENGTH_FIELD).map_err(io)? {
+    if !file.read_full(&mut header, LENGTH_FIELD).map_err(io)? {
         return Err(WeightError::Changed { file: owned() });
     }
     Ok(header)

@@ -8,6 +8,7 @@ use super::error::WeightError;
 use super::inspect::PartKind;
 use super::keys::Naming;
 use super::layout::TensorSpec;
+use crate::diffusion::place::Place;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,21 +25,22 @@ pub struct TensorFiles {
 impl TensorFiles {
     /// # Errors
     /// As [`Archive::open`].
-    pub fn open(path: &Path) -> Result<Self, WeightError> {
-        Self::from_shards(path, &[path.to_owned()])
+    pub fn open(place: impl Into<Place>) -> Result<Self, WeightError> {
+        let place = place.into();
+        Self::from_shards(place.path(), std::slice::from_ref(&place))
     }
 
     /// Opens all shards; `path` is what errors about the whole set name.
     ///
     /// # Errors
     /// As [`Archive::open`], and `Duplicate` where two shards have a tensor of the same name.
-    pub fn from_shards(path: &Path, shards: &[PathBuf]) -> Result<Self, WeightError> {
+    pub fn from_shards(path: &Path, shards: &[Place]) -> Result<Self, WeightError> {
         let mut files = TensorFiles { path: path.to_owned(), archives: Vec::new(), index: BTreeMap::new() };
         for shard in shards {
             let archive = Archive::open(shard)?;
             for name in archive.tensors().keys() {
                 if files.index.insert(name.clone(), files.archives.len()).is_some() {
-                    return Err(WeightError::Duplicate { file: shard.clone(), tensor: name.clone() });
+                    return Err(WeightError::Duplicate { file: shard.path().to_owned(), tensor: name.clone() });
                 }
             }
             files.archives.push(Arc::new(archive));

@@ -13,6 +13,8 @@ use super::random::{RandomPart, RandomSd15};
 use super::{HostTensor, TensorSource};
 use crate::base::{ModelChoice, Precision, VaeChoice};
 use crate::diffusion::config::{SchedulerConfig, TextEncoderConfig, TokenizerFiles, UNetConfig, VaeConfig};
+use crate::diffusion::place::Place;
+use crate::diffusion::pocket;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,16 +123,17 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens a single file, a diffusers folder, or the random model. With `ema` the averaged UNet is taken where the
+    /// Opens a single file, a diffusers folder, the built-in model, or the random one. With `ema` the averaged UNet is taken where the
     /// file has one beside the other.
     ///
     /// # Errors
-    /// `Refused` for another family, `MissingPart`, `MissingTensors`, `Shape`, and every fault of a file. A missing VAE is
+    /// `NotBuiltIn` for the built-in model where it was left out, `Refused` for another family, `MissingPart`, `MissingTensors`, `Shape`, and every fault of a file. A missing VAE is
     /// no error here: [`Checkpoint::vae`] says so.
     pub fn open(model: &ModelChoice, vae: &VaeChoice, ema: bool) -> Result<Checkpoint, WeightError> {
         match model {
             ModelChoice::RandomSd15 => Self::random(&RandomSd15::default(), vae),
-            ModelChoice::Path(path) => Self::from_path(&folder::resolve(path), vae, ema),
+            ModelChoice::Pocket => Self::from_place(&pocket::folder().ok_or(WeightError::NotBuiltIn)?, vae, ema),
+            ModelChoice::Path(path) => Self::from_place(&folder::resolve(path), vae, ema),
         }
     }
 
@@ -159,12 +162,13 @@ impl Checkpoint {
         })
     }
 
-    fn from_path(path: &Path, vae: &VaeChoice, ema: bool) -> Result<Checkpoint, WeightError> {
+    fn from_place(place: &Place, vae: &VaeChoice, ema: bool) -> Result<Checkpoint, WeightError> {
+        let path = place.path();
         let Analysis {
             family, text_encoder, unet, unet_ema, vae: own_vae, scheduler, prediction_source, unknown, ..
-        } = inspect::analyse(path)?;
+        } = inspect::analyse(place)?;
         let missing = |part| WeightError::MissingPart { path: path.to_owned(), part };
-        if family == Family::Unknown && path.is_dir() {
+        if family == Family::Unknown && place.is_dir() {
             return Err(missing(PartKind::UNet));
         }
         if !family.is_supported() {
@@ -180,7 +184,7 @@ impl Checkpoint {
         let vae = match (vae, own_vae) {
             (VaeChoice::Path(chosen), _) => Some((open_vae(chosen)?, VaeOrigin::Chosen(chosen.clone()))),
             (VaeChoice::Automatic, Some(own)) => Some((whole(own)?, VaeOrigin::Checkpoint)),
-            (VaeChoice::Automatic, None) => match inspect::vae_beside(path) {
+            (VaeChoice::Automatic, None) => match inspect::vae_beside(place) {
                 Some(beside) => Some((open_vae(&beside)?, VaeOrigin::Beside(beside))),
                 None => None,
             },
@@ -191,7 +195,7 @@ impl Checkpoint {
             let (latent, unet) = (part.config.latent_channels, unet.config.out_channels);
             return Err(WeightError::config(path, "latent_channels", format!("{latent}, and the UNet makes {unet}")));
         }
-        let tokenizer = path.join("tokenizer");
+        let tokenizer = place.join("tokenizer");
         Ok(Checkpoint {
             path: Some(path.to_owned()),
             text_encoder: whole(text_encoder)?,
@@ -271,13 +275,13 @@ fn whole<C>(found: Found<C>) -> Result<Part<C>, WeightError> {
 /// # Errors
 /// `NotVae` where the file has another family's VAE or none at all, and every fault of a file.
 pub fn open_vae(path: &Path) -> Result<Part<VaeConfig>, WeightError> {
-    let path = folder::resolve(path);
-    let not_vae = |kind: String| WeightError::NotVae { path: path.clone(), kind };
+    let place = folder::resolve(path);
+    let not_vae = |kind: String| WeightError::NotVae { path: place.path().to_owned(), kind };
     // Kind first: the sizes of other parts may be wrong in ways that do not matter here.
-    if let Some(kind) = inspect::kind_without_vae(&path)? {
+    if let Some(kind) = inspect::kind_without_vae(&place)? {
         return Err(not_vae(kind));
     }
-    let found = inspect::analyse(&path)?;
+    let found = inspect::analyse(&place)?;
     whole(found.vae.ok_or_else(|| not_vae(found.family.to_string()))?)
 }
 

@@ -83,6 +83,9 @@ pub enum WeightError {
     /// A setting that is understood and not supported.
     #[error("{}: {field} = {value} is not supported", file.display())]
     ConfigUnsupported { file: PathBuf, field: String, value: String },
+    /// The built-in model was asked for in a program that was built without it.
+    #[error("Pocket was left out when this program was built")]
+    NotBuiltIn,
     /// `Auto` was handed to a function that needs a real type.
     #[error("the precision must be decided before weights are read")]
     PrecisionUndecided,

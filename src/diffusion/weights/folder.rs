@@ -6,9 +6,10 @@
 use super::assemble::TensorFiles;
 use super::error::WeightError;
 use super::inspect::PartKind;
+use crate::diffusion::place::Place;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A file name's stem as diffusers or transformers write it; any other name comes after these.
 const STEMS: [&str; 2] = ["diffusion_pytorch_model", "model"];
@@ -18,18 +19,18 @@ const VARIANTS: [&str; 3] = ["", "fp16", "bf16"];
 const OTHER_WEIGHTS: [&str; 5] = ["bin", "ckpt", "pt", "pth", "msgpack"];
 
 /// Whether this is a folder that holds a UNet in the manner of diffusers, or a whole pipeline of another family.
-pub fn is_pipeline(path: &Path) -> bool {
-    path.is_dir()
-        && (path.join("model_index.json").is_file() || path.join("unet").is_dir() || path.join("transformer").is_dir())
+pub fn is_pipeline(place: &Place) -> bool {
+    place.is_dir()
+        && (place.join("model_index.json").is_file()
+            || place.join("unet").is_dir()
+            || place.join("transformer").is_dir())
 }
 
-/// The folder that a choice of `model_index.json` means, or the path itself.
-pub fn resolve(path: &Path) -> PathBuf {
-    let index = path.file_name().is_some_and(|n| n == "model_index.json");
-    match path.parent() {
-        Some(parent) if index => parent.to_owned(),
-        _ => path.to_owned(),
-    }
+/// The folder that a choice of `model_index.json` means, or the place itself.
+pub fn resolve(place: impl Into<Place>) -> Place {
+    let place = place.into();
+    let index = place.path().file_name().is_some_and(|n| n == "model_index.json");
+    place.parent().filter(|_| index).unwrap_or(place)
 }
 
 /// Opens the weights in a part's folder.
@@ -37,21 +38,23 @@ pub fn resolve(path: &Path) -> PathBuf {
 /// # Errors
 /// `MissingPart` where the folder or any weights in it are missing, `OnlyPickle`, `MissingShard`, `Config` for an index
 /// that does not hold, and all of [`super::Archive::open`].
-pub fn open_part(folder: &Path, part: PartKind) -> Result<TensorFiles, WeightError> {
-    let missing = || WeightError::MissingPart { path: folder.to_owned(), part };
+pub fn open_part(folder: impl Into<Place>, part: PartKind) -> Result<TensorFiles, WeightError> {
+    let folder = folder.into();
+    let missing = || WeightError::MissingPart { path: folder.path().to_owned(), part };
     if !folder.is_dir() {
         return Err(missing());
     }
-    let files = list(folder)?;
-    let best = files.iter().filter_map(|(name, path)| Some((rank(name)?, name, path))).min();
+    let files = list(&folder)?;
+    let ranked = files.iter().filter_map(|(name, place)| Some((rank(name)?, name, place)));
+    let best = ranked.min_by(|(a, one, _), (b, other, _)| (a, one).cmp(&(b, other)));
     match best {
-        Some((_, name, path)) if name.ends_with(".json") => open_shards(path),
-        Some((_, _, path)) => TensorFiles::open(path),
+        Some((_, name, place)) if name.ends_with(".json") => open_shards(place),
+        Some((_, _, place)) => TensorFiles::open(place),
         None => {
             let pickled =
                 files.iter().find(|(name, _)| OTHER_WEIGHTS.iter().any(|ending| name.ends_with(&format!(".{ending}"))));
             Err(pickled.map_or_else(missing, |(name, _)| WeightError::OnlyPickle {
-                folder: folder.to_owned(),
+                folder: folder.path().to_owned(),
                 found: name.into(),
             }))
         }
@@ -59,15 +62,11 @@ pub fn open_part(folder: &Path, part: PartKind) -> Result<TensorFiles, WeightErr
 }
 
 /// The files in a folder, sorted: their names as far as they are text, and where they really lie.
-fn list(folder: &Path) -> Result<Vec<(String, PathBuf)>, WeightError> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|e| WeightError::io(folder, e))? {
-        let entry = entry.map_err(|e| WeightError::io(folder, e))?;
-        if entry.path().is_file() {
-            names.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
-        }
-    }
-    names.sort();
+fn list(folder: &Place) -> Result<Vec<(String, Place)>, WeightError> {
+    let files = folder.files().map_err(|e| WeightError::io(folder.path(), e))?;
+    let name = |file: &Place| file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut names: Vec<(String, Place)> = files.into_iter().map(|file| (name(&file), file)).collect();
+    names.sort_by(|(a, at_a), (b, at_b)| (a, at_a.path()).cmp(&(b, at_b.path())));
     Ok(names)
 }
 
@@ -91,8 +90,9 @@ fn rank(name: &str) -> Option<(usize, usize, bool)> {
 }
 
 /// Opens all shards that an index lists.
-fn open_shards(index: &Path) -> Result<TensorFiles, WeightError> {
-    let text = std::fs::read_to_string(index).map_err(|e| WeightError::io(index, e))?;
+fn open_shards(place: &Place) -> Result<TensorFiles, WeightError> {
+    let index = place.path();
+    let text = place.read_to_string().map_err(|e| WeightError::io(index, e))?;
     let json: Value = serde_json::from_str(&text).map_err(|e| WeightError::config(index, "JSON", e.to_string()))?;
     let map = json.get("weight_map").and_then(Value::as_object);
     let map = map.ok_or_else(|| WeightError::config(index, "weight_map", "no map"))?;
@@ -102,10 +102,10 @@ fn open_shards(index: &Path) -> Result<TensorFiles, WeightError> {
         let name = shard.as_str().filter(|s| Path::new(s).file_name().is_some_and(|n| n == *s));
         shards.insert(name.ok_or_else(|| WeightError::config(index, tensor, shard.to_string()))?);
     }
-    let folder = index.parent().unwrap_or(Path::new(""));
-    let shards: Vec<PathBuf> = shards.into_iter().map(|s| folder.join(s)).collect();
+    let folder = place.parent().unwrap_or_else(|| Place::from(Path::new("")));
+    let shards: Vec<Place> = shards.into_iter().map(|s| folder.join(s)).collect();
     if let Some(gone) = shards.iter().find(|s| !s.is_file()) {
-        return Err(WeightError::MissingShard { index: index.to_owned(), shard: gone.clone() });
+        return Err(WeightError::MissingShard { index: index.to_owned(), shard: gone.path().to_owned() });
     }
     let files = TensorFiles::from_shards(index, &shards)?;
     match map.keys().find(|tensor| !files.has(tensor)) {
@@ -118,6 +118,7 @@ fn open_shards(index: &Path) -> Result<TensorFiles, WeightError> {
 mod tests {
     use super::*;
     use crate::diffusion::weights::{DType, testfile};
+    use std::path::PathBuf;
 
     fn part(names: &[&str]) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();

@@ -13,6 +13,7 @@ use super::shapes;
 use super::side_file::parameterization;
 use crate::base::Bytes;
 use crate::diffusion::config::{PredictionType, SchedulerConfig, TextEncoderConfig, UNetConfig, VaeConfig};
+use crate::diffusion::place::Place;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -234,14 +235,14 @@ impl Analysis {
     }
 }
 
-/// Says what lies at `path`: a safetensors file, a diffusers folder, or one part's folder.
+/// Says what lies there: a safetensors file, a diffusers folder, or one part's folder.
 ///
 /// # Errors
 /// Any [`WeightError`] about a file that does not hold; never one about what kind of model it is, or about tensors that
 /// are missing, which are in the answer (unless a size was to be read from one: then `NoTensor`).
-pub fn inspect(path: &Path) -> Result<Inspection, WeightError> {
-    let path = folder::resolve(path);
-    let found = analyse(&path)?;
+pub fn inspect(place: impl Into<Place>) -> Result<Inspection, WeightError> {
+    let place = folder::resolve(place);
+    let found = analyse(&place)?;
     let mut parts: Vec<PartSummary> = found.collected().into_iter().map(PartSummary::of).collect();
     if found.safety_checker > 0 {
         parts.push(PartSummary {
@@ -260,7 +261,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, WeightError> {
     }
     let has_vae = found.vae.is_some();
     Ok(Inspection {
-        is_folder: path.is_dir(),
+        is_folder: place.is_dir(),
         family: found.family,
         parts,
         tensors: found.files.iter().map(TensorFiles::len).sum(),
@@ -271,40 +272,40 @@ pub fn inspect(path: &Path) -> Result<Inspection, WeightError> {
         has_vae,
         prediction: found.scheduler.prediction,
         prediction_source: found.prediction_source,
-        suggested_vae: if found.family.is_sd1() && !has_vae { vae_beside(&path) } else { None },
+        suggested_vae: if found.family.is_sd1() && !has_vae { vae_beside(&place) } else { None },
         unet: found.unet.map(|f| f.config),
         text_encoder: found.text_encoder.map(|f| f.config),
         vae: found.vae.map(|f| f.config),
         metadata: found.files.iter().flat_map(|f| f.archives()).flat_map(|a| a.metadata().clone()).collect(),
-        path,
+        path: place.path().to_owned(),
     })
 }
 
-/// Looks at whatever lies at `path`.
-pub(crate) fn analyse(path: &Path) -> Result<Analysis, WeightError> {
-    if folder::is_pipeline(path) {
-        analyse_pipeline(path)
-    } else if path.is_dir() {
-        analyse_part_folder(path)
+/// Looks at whatever lies there.
+pub(crate) fn analyse(place: &Place) -> Result<Analysis, WeightError> {
+    if folder::is_pipeline(place) {
+        analyse_pipeline(place)
+    } else if place.is_dir() {
+        analyse_part_folder(place)
     } else {
-        let files = TensorFiles::open(path)?;
+        let files = TensorFiles::open(place)?;
         let mut found = analyse_files(&files)?;
-        (found.scheduler.prediction, found.prediction_source) = prediction_of_file(path, &files)?;
+        (found.scheduler.prediction, found.prediction_source) = prediction_of_file(place, &files)?;
         found.files = vec![files];
         Ok(found)
     }
 }
 
-/// What lies at `path`, if that holds no VAE of SD1.
+/// What lies there, if that holds no VAE of SD1.
 ///
 /// # Errors
 /// As [`inspect`]; what is no safetensors file is an answer.
-pub(crate) fn kind_without_vae(path: &Path) -> Result<Option<String>, WeightError> {
-    let family = if folder::is_pipeline(path) {
-        pipeline_family(path)
+pub(crate) fn kind_without_vae(place: &Place) -> Result<Option<String>, WeightError> {
+    let family = if folder::is_pipeline(place) {
+        pipeline_family(place)
     } else {
         let opened =
-            if path.is_dir() { folder::open_part(path, PartKind::VaeDecoder) } else { TensorFiles::open(path) };
+            if place.is_dir() { folder::open_part(place, PartKind::VaeDecoder) } else { TensorFiles::open(place) };
         let files = match opened {
             Ok(files) => files,
             Err(WeightError::Foreign { format, .. }) => return Ok(Some(format.to_string())),
@@ -352,13 +353,13 @@ fn analyse_files(files: &TensorFiles) -> Result<Analysis, WeightError> {
 }
 
 /// A folder with a subfolder per part.
-fn analyse_pipeline(path: &Path) -> Result<Analysis, WeightError> {
-    let family = pipeline_family(path);
+fn analyse_pipeline(place: &Place) -> Result<Analysis, WeightError> {
+    let family = pipeline_family(place);
     let mut found = Analysis::new(family);
     if !family.is_sd1() {
         return Ok(found);
     }
-    let unet_folder = path.join("unet");
+    let unet_folder = place.join("unet");
     let files = folder::open_part(&unet_folder, PartKind::UNet)?;
     if let Some(naming) = shapes::unet_naming(&files) {
         let config = UNetConfig::from_file(&unet_folder.join("config.json"))?;
@@ -368,7 +369,7 @@ fn analyse_pipeline(path: &Path) -> Result<Analysis, WeightError> {
     found.sort_leftovers(&files);
     found.files.push(files);
 
-    let text_folder = path.join("text_encoder");
+    let text_folder = place.join("text_encoder");
     if text_folder.is_dir() {
         let files = folder::open_part(&text_folder, PartKind::TextEncoder)?;
         if let Some(naming) = shapes::text_naming(&files) {
@@ -378,7 +379,7 @@ fn analyse_pipeline(path: &Path) -> Result<Analysis, WeightError> {
         found.sort_leftovers(&files);
         found.files.push(files);
     }
-    let vae_folder = path.join("vae");
+    let vae_folder = place.join("vae");
     if vae_folder.is_dir() {
         let files = folder::open_part(&vae_folder, PartKind::VaeDecoder)?;
         if let Some(naming) = shapes::vae_naming(&files) {
@@ -387,19 +388,19 @@ fn analyse_pipeline(path: &Path) -> Result<Analysis, WeightError> {
         found.sort_leftovers(&files);
         found.files.push(files);
     }
-    let scheduler = path.join("scheduler").join("scheduler_config.json");
+    let scheduler = place.join("scheduler").join("scheduler_config.json");
     if scheduler.is_file() {
         found.scheduler = SchedulerConfig::from_file(&scheduler)?;
-        found.prediction_source = PredictionSource::File(scheduler);
+        found.prediction_source = PredictionSource::File(scheduler.path().to_owned());
     }
     Ok(found)
 }
 
 /// One part's folder: `config.json` beside weights. Its config is obeyed where it is a VAE's or a UNet's, whose sizes do
 /// not all show in their tensors.
-fn analyse_part_folder(path: &Path) -> Result<Analysis, WeightError> {
-    let files = folder::open_part(path, PartKind::UNet)?;
-    let config = path.join("config.json");
+fn analyse_part_folder(place: &Place) -> Result<Analysis, WeightError> {
+    let files = folder::open_part(place, PartKind::UNet)?;
+    let config = place.join("config.json");
     let mut found = match shapes::vae_naming(&files) {
         Some(naming) if classify(&files) == Family::Vae && config.is_file() => {
             let mut found = Analysis::new(Family::Vae);
@@ -424,13 +425,13 @@ fn analyse_part_folder(path: &Path) -> Result<Analysis, WeightError> {
 }
 
 /// Tells a pipeline folder's family by its subfolders and the raw fields of its configs.
-fn pipeline_family(path: &Path) -> Family {
-    let json = |file: PathBuf| -> Value {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+fn pipeline_family(place: &Place) -> Family {
+    let json = |file: Place| -> Value {
+        let text = file.read_to_string().unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     };
-    if path.join("transformer").is_dir() && !path.join("unet").is_dir() {
-        let config = json(path.join("transformer").join("config.json"));
+    if place.join("transformer").is_dir() && !place.join("unet").is_dir() {
+        let config = json(place.join("transformer").join("config.json"));
         let class = config.get("_class_name").and_then(Value::as_str).unwrap_or_default();
         return match class {
             c if c.starts_with("SD3") => Family::Sd3,
@@ -438,13 +439,13 @@ fn pipeline_family(path: &Path) -> Family {
             _ => Family::Unknown,
         };
     }
-    let unet = json(path.join("unet").join("config.json"));
-    let text = json(path.join("text_encoder").join("config.json"));
+    let unet = json(place.join("unet").join("config.json"));
+    let text = json(place.join("text_encoder").join("config.json"));
     let number = |v: &Value, field: &str| v.get(field).and_then(Value::as_u64);
     let cross = number(&unet, "cross_attention_dim");
-    let second = path.join("text_encoder_2").is_dir();
+    let second = place.join("text_encoder_2").is_dir();
     if second || unet.get("addition_embed_type").is_some_and(|v| v == "text_time") {
-        let refiner = !path.join("text_encoder").is_dir() && cross == Some(1280);
+        let refiner = !place.join("text_encoder").is_dir() && cross == Some(1280);
         return if refiner { Family::SdxlRefiner } else { Family::Sdxl };
     }
     if cross == Some(1024) || number(&text, "hidden_size") == Some(1024) {
@@ -455,14 +456,15 @@ fn pipeline_family(path: &Path) -> Family {
 }
 
 /// The prediction type of a single file: a side file's word, then an empty mark in the file itself.
-fn prediction_of_file(path: &Path, files: &TensorFiles) -> Result<(PredictionType, PredictionSource), WeightError> {
+fn prediction_of_file(place: &Place, files: &TensorFiles) -> Result<(PredictionType, PredictionSource), WeightError> {
     for ending in ["yaml", "yml"] {
-        let side = path.with_extension(ending);
-        let Ok(text) = std::fs::read_to_string(&side) else { continue };
+        let side = place.with_extension(ending);
+        let Ok(text) = side.read_to_string() else { continue };
+        let told = || PredictionSource::File(side.path().to_owned());
         match parameterization(&text).as_deref() {
-            Some("v" | "v_prediction") => return Ok((PredictionType::V, PredictionSource::File(side))),
-            Some("eps" | "epsilon") => return Ok((PredictionType::Epsilon, PredictionSource::File(side))),
-            Some(other) => return Err(WeightError::unsupported(&side, "parameterization", other)),
+            Some("v" | "v_prediction") => return Ok((PredictionType::V, told())),
+            Some("eps" | "epsilon") => return Ok((PredictionType::Epsilon, told())),
+            Some(other) => return Err(WeightError::unsupported(side.path(), "parameterization", other)),
             None => {}
         }
     }
@@ -473,8 +475,10 @@ fn prediction_of_file(path: &Path, files: &TensorFiles) -> Result<(PredictionTyp
 }
 
 /// A VAE that goes with a checkpoint without one: `NAME.vae.safetensors` beside `NAME.safetensors`, or an ft-mse VAE
-/// (what Realistic Vision's authors recommend) beside it, in its `VAE` folder, or in the `VAE` folder next to its own.
-pub fn vae_beside(checkpoint: &Path) -> Option<PathBuf> {
+/// (what Realistic Vision's authors recommend) beside it, in its `VAE` folder, or in the `VAE` folder next to its own. Only
+/// looked for on disk.
+pub fn vae_beside(checkpoint: &Place) -> Option<PathBuf> {
+    let checkpoint = checkpoint.on_disk()?;
     let is_vae = |p: &Path| TensorFiles::open(p).is_ok_and(|files| classify(&files) == Family::Vae);
     let own = checkpoint.with_extension("vae.safetensors");
     if own.is_file() && is_vae(&own) {

@@ -300,6 +300,6 @@ fn folders_of_other_families_are_named_by_their_configs() {
     ] {
         assert_eq!(inspect(&root.join(name)).unwrap().family, family, "{name}");
     }
-    assert_eq!(pipeline_family(&root.join("inpaint")), Family::Sd15Inpainting);
+    assert_eq!(pipeline_family(&Place::from(&root.join("inpaint"))), Family::Sd15Inpainting);
     assert!(matches!(inspect(&root.join("inpaint")), Err(WeightError::MissingPart { part: PartKind::UNet, .. })));
 }
