@@ -18,7 +18,7 @@ pub(crate) use phrase::phrases;
 pub use phrase::{Lang, Phrase};
 
 /// Every phrase of every area, with the area's name.
-pub const AREAS: [(&str, &[Phrase]); 8] = [
+pub const AREAS: [(&str, &[Phrase]); 9] = [
     ("cli", cli::ALL),
     ("figures", figures::ALL),
     ("help", help::ALL),
