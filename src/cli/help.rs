@@ -96,7 +96,7 @@ mod tests {
         let generate = chinese.find_subcommand_mut("generate").unwrap().render_long_help().to_string();
         for (text, words) in [
             (&whole, ["用法:", "命令:", "选项:", "示例：", "显示版本"]),
-            (&generate, ["用法:", "选项:", "（默认 512x768）", "（可选：gpu、cpu）", "显示帮助"]),
+            (&generate, ["用法:", "选项:", "（默认 25）", "（可选：gpu、cpu）", "显示帮助"]),
         ] {
             for word in words {
                 assert!(text.contains(word), "{word} is not in\n{text}");

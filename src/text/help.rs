@@ -64,7 +64,7 @@ phrases! {
     EXAMPLES: "Examples:
   softbox                                             open the window
   softbox devices                                     what can calculate here, and what is missing
-  softbox generate --prompt \"a woman, red background\"
+  softbox generate --prompt \"portrait of a man with a beard\"
   softbox generate --model sd15.safetensors --prompt \"portrait\"
   softbox generate --model random-sd15 --steps 20 --json
 
@@ -72,7 +72,7 @@ Exit codes: 0 done, 1 no window can open or a fault of the program, 2 wrong usag
 4 not enough memory, 5 device failed, 130 interrupted.", "示例：
   softbox                                             打开窗口
   softbox devices                                     这里有哪些设备可用，缺少什么
-  softbox generate --prompt \"a woman, red background\"
+  softbox generate --prompt \"portrait of a man with a beard\"
   softbox generate --model sd15.safetensors --prompt \"portrait\"
   softbox generate --model random-sd15 --steps 20 --json
 
