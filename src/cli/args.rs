@@ -50,7 +50,11 @@ pub enum Command {
 /// What the window opens with. Whatever is not given is as it was last time.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WindowArgs {
-    /// Checkpoint: a .safetensors file, a diffusers folder, pocket (the small model inside), or random-sd15
+    #[cfg_attr(
+        feature = "pocket",
+        doc = "Checkpoint: a .safetensors file, a diffusers folder, pocket (the small model inside), or random-sd15"
+    )]
+    #[cfg_attr(not(feature = "pocket"), doc = "Checkpoint: a .safetensors file, a diffusers folder, or random-sd15")]
     #[arg(long, value_name = "PATH", value_parser = models())]
     pub model: Option<ModelChoice>,
     /// Separate VAE, in place of the checkpoint's own
@@ -85,8 +89,14 @@ pub struct WindowArgs {
 /// The model, and where and how it runs.
 #[derive(Clone, Debug, Args)]
 pub struct SetupArgs {
-    /// Checkpoint: a .safetensors file, a diffusers folder, pocket (the small demonstration model inside), or random-sd15
-    /// (random weights at full size: noise)
+    #[cfg_attr(
+        feature = "pocket",
+        doc = "Checkpoint: a .safetensors file, a diffusers folder, pocket (the small demonstration model inside), or random-sd15 (random weights at full size: noise)"
+    )]
+    #[cfg_attr(
+        not(feature = "pocket"),
+        doc = "Checkpoint: a .safetensors file, a diffusers folder, or random-sd15 (random weights at full size: noise)"
+    )]
     #[arg(long, value_name = "PATH", value_parser = models())]
     #[cfg_attr(feature = "pocket", arg(default_value = POCKET))]
     pub model: ModelChoice,
@@ -138,7 +148,11 @@ pub struct RequestArgs {
     /// How closely to follow the prompt, 1 to 30; 1 is without guidance, in half the time
     #[arg(long, value_name = "X", value_parser = number, default_value = "7", allow_hyphen_values = true)]
     pub cfg: f32,
-    /// Width and height, multiples of 8; without it 512x768, or 256x256 with pocket
+    #[cfg_attr(
+        feature = "pocket",
+        doc = "Width and height, multiples of 8; without it 512x768, or 256x256 with pocket"
+    )]
+    #[cfg_attr(not(feature = "pocket"), doc = "Width and height, multiples of 8; without it 512x768")]
     #[arg(long, value_name = "WxH")]
     pub size: Option<Size>,
     /// Seed of the first picture; -1 draws one
@@ -195,7 +209,14 @@ pub struct BenchArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct InspectArgs {
-    /// A .safetensors file, a diffusers folder, a picture with its settings inside, or pocket
+    #[cfg_attr(
+        feature = "pocket",
+        doc = "A .safetensors file, a diffusers folder, a picture with its settings inside, or pocket"
+    )]
+    #[cfg_attr(
+        not(feature = "pocket"),
+        doc = "A .safetensors file, a diffusers folder, or a picture with its settings inside"
+    )]
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     #[command(flatten)]

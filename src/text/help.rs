@@ -14,8 +14,10 @@ phrases! {
     BENCH: "Make the same picture several times and say where the time goes", "多次生成同一张图片，并说明时间花在哪里";
     HELP_COMMAND: "Print this message or the help of the given subcommand(s)", "显示此帮助，或某个命令的帮助";
 
-    // Options.
+    // Options. Some name Pocket, which may have been left out of the build; then those that end in ALONE are said.
+    MODEL_WINDOW_ALONE: "Checkpoint: a .safetensors file, a diffusers folder, or random-sd15", "模型：.safetensors 文件、diffusers 文件夹或 random-sd15";
     MODEL_WINDOW: "Checkpoint: a .safetensors file, a diffusers folder, pocket (the small model inside), or random-sd15", "模型：.safetensors 文件、diffusers 文件夹、pocket（内置小模型）或 random-sd15";
+    MODEL_ALONE: "Checkpoint: a .safetensors file, a diffusers folder, or random-sd15 (random weights at full size: noise)", "模型：.safetensors 文件、diffusers 文件夹或 random-sd15（完整大小的随机权重，只生成噪点）";
     MODEL: "Checkpoint: a .safetensors file, a diffusers folder, pocket (the small demonstration model inside), or random-sd15 (random weights at full size: noise)", "模型：.safetensors 文件、diffusers 文件夹、pocket（内置的小型演示模型）或 random-sd15（完整大小的随机权重，只生成噪点）";
     OWN_VAE: "Separate VAE, in place of the checkpoint's own", "单独的 VAE，代替模型自带的";
     OUT_WINDOW: "Folder for finished pictures", "保存图片的文件夹";
@@ -33,6 +35,7 @@ phrases! {
     NEGATIVE: "What not to see", "不想要的内容";
     STEPS: "Steps from noise to picture, 1 to 1000", "从噪点到图片的步数，1 到 1000";
     HOW_CLOSE: "How closely to follow the prompt, 1 to 30; 1 is without guidance, in half the time", "遵循提示词的程度，1 到 30；1 表示无引导，耗时减半";
+    SIZE_ALONE: "Width and height, multiples of 8; without it 512x768", "宽和高，8 的倍数；不指定时为 512x768";
     SIZE: "Width and height, multiples of 8; without it 512x768, or 256x256 with pocket", "宽和高，8 的倍数；不指定时为 512x768，pocket 为 256x256";
     SEED: "Seed of the first picture; -1 draws one", "第一张图片的种子；-1 表示随机";
     RNG: "Family of noise: gpu as A1111's default, cpu as diffusers and ComfyUI", "噪声类型：gpu 同 A1111 默认，cpu 同 diffusers 和 ComfyUI";
@@ -44,6 +47,7 @@ phrases! {
     FORMAT: "Format of pictures written to a folder", "写入文件夹的图片格式";
     LATENTS: "Also write the final latents, f32 [n, 4, h, w]", "同时写出最终潜变量，f32，形状为 n × 4 × h × w";
     RUNS: "How many runs after the first, which also loads", "第一次（包含加载）之后再运行几次";
+    FILE_ALONE: "A .safetensors file, a diffusers folder, or a picture with its settings inside", ".safetensors 文件、diffusers 文件夹，或带有生成参数的图片";
     FILE: "A .safetensors file, a diffusers folder, a picture with its settings inside, or pocket", ".safetensors 文件、diffusers 文件夹、带有生成参数的图片，或 pocket";
     QUICK: "Only look; do not open each device for a first small product", "只查看，不逐个打开设备做小运算";
     JSON: "One JSON object on standard output", "在标准输出上给出一个 JSON 对象";
@@ -64,7 +68,6 @@ phrases! {
     EXAMPLES: "Examples:
   softbox                                             open the window
   softbox devices                                     what can calculate here, and what is missing
-  softbox generate --prompt \"portrait of a man with a beard\"
   softbox generate --model sd15.safetensors --prompt \"portrait\"
   softbox generate --model random-sd15 --steps 20 --json
 
@@ -72,7 +75,6 @@ Exit codes: 0 done, 1 no window can open or a fault of the program, 2 wrong usag
 4 not enough memory, 5 device failed, 130 interrupted.", "示例：
   softbox                                             打开窗口
   softbox devices                                     这里有哪些设备可用，缺少什么
-  softbox generate --prompt \"portrait of a man with a beard\"
   softbox generate --model sd15.safetensors --prompt \"portrait\"
   softbox generate --model random-sd15 --steps 20 --json
 
