@@ -362,7 +362,7 @@ fn analyse_pipeline(place: &Place) -> Result<Analysis, WeightError> {
     let unet_folder = place.join("unet");
     let files = folder::open_part(&unet_folder, PartKind::UNet)?;
     if let Some(naming) = shapes::unet_naming(&files) {
-        let config = UNetConfig::from_file(&unet_folder.join("config.json"))?;
+        let config = UNetConfig::from_file(unet_folder.join("config.json"))?;
         let tensors = collect(PartKind::UNet, &files, &layout::unet(&config), &naming);
         found.unet = Some(Found { config, tensors });
     }
@@ -373,7 +373,7 @@ fn analyse_pipeline(place: &Place) -> Result<Analysis, WeightError> {
     if text_folder.is_dir() {
         let files = folder::open_part(&text_folder, PartKind::TextEncoder)?;
         if let Some(naming) = shapes::text_naming(&files) {
-            let config = TextEncoderConfig::from_file(&text_folder.join("config.json"))?;
+            let config = TextEncoderConfig::from_file(text_folder.join("config.json"))?;
             found.add_text(&files, config, &naming);
         }
         found.sort_leftovers(&files);
@@ -383,7 +383,7 @@ fn analyse_pipeline(place: &Place) -> Result<Analysis, WeightError> {
     if vae_folder.is_dir() {
         let files = folder::open_part(&vae_folder, PartKind::VaeDecoder)?;
         if let Some(naming) = shapes::vae_naming(&files) {
-            found.add_vae(&files, VaeConfig::from_file(&vae_folder.join("config.json"))?, &naming);
+            found.add_vae(&files, VaeConfig::from_file(vae_folder.join("config.json"))?, &naming);
         }
         found.sort_leftovers(&files);
         found.files.push(files);

@@ -260,6 +260,14 @@ macro_rules! dispatch {
 }
 pub(super) use dispatch;
 
+/// All kinds that this processor has, for tests.
+#[cfg(test)]
+pub fn kinds() -> Vec<Kind> {
+    let all = [Kind::Avx512, Kind::Avx2, Kind::Portable];
+    let widest = all.iter().position(|k| *k == kind()).unwrap_or(2);
+    all[widest..].to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,12 +295,4 @@ mod tests {
             assert!(extreme.iter().all(|y| *y < 1.3e-38), "{extreme:?}");
         }
     }
-}
-
-/// All kinds that this processor has, for tests.
-#[cfg(test)]
-pub fn kinds() -> Vec<Kind> {
-    let all = [Kind::Avx512, Kind::Avx2, Kind::Portable];
-    let widest = all.iter().position(|k| *k == kind()).unwrap_or(2);
-    all[widest..].to_vec()
 }
