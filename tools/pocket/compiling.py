@@ -28,7 +28,7 @@ class Warmers:
         self.logs = Path(tempfile.mkdtemp(prefix="pocket-compile-"))
         self.running: dict[Size, subprocess.Popen] = {}
         # Few compile threads each, since the helpers and the portrait drawing share the cores.
-        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "4"}
+        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "3", "OMP_NUM_THREADS": "2"}
         for size in sizes:
             with open(self._log(size), "w", encoding="utf-8") as log:
                 command = [sys.executable, *arguments(size)]
@@ -74,6 +74,10 @@ class Step:
         """Adds to the parameters' gradients and returns the loss, detached."""
         if size not in self.compiled:
             return self._run(self.eager, tensors)
+        # A helper's cache serves only the memory layout it compiled for, so there is one layout for all.
+        for tensor in tensors:
+            if not tensor.is_contiguous():
+                raise ValueError(f"a step's tensors are contiguous, not {tuple(tensor.shape)} with strides {tensor.stride()}")
         if size in self.proven:
             return self._run(self.fast, tensors)
         began = time.monotonic()
@@ -87,13 +91,21 @@ class Step:
                 parameter.grad = None
             return self._run(self.eager, tensors)
         self.proven.add(size)
-        say(f"first compiled step of {size[0]}x{size[1]}: {time.monotonic() - began:.1f} s")
+        say(f"first compiled step of {size[0]}x{size[1]}: {time.monotonic() - began:.1f} s, {cache_use()}")
         return loss
 
     def _run(self, function, tensors) -> torch.Tensor:
         loss = function(*tensors)
         loss.backward()
         return loss.detach()
+
+
+def cache_use() -> str:
+    """What of this process's compiling came from the caches on disk so far."""
+    from torch._dynamo.utils import counters
+
+    hits, misses = counters["aot_autograd"]["autograd_cache_hit"], counters["aot_autograd"]["autograd_cache_miss"]
+    return f"graphs from the cache {hits}, made anew {misses}"
 
 
 def warm(size: Size, step: Step, tensors: list[torch.Tensor], repeats: int = 0) -> None:

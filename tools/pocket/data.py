@@ -40,7 +40,8 @@ class Source:
         self.device = device
         self.tokenizer_file = None if tokenizer_file is None else str(tokenizer_file)
         if workers is None:
-            workers = min(8, (os.cpu_count() or 1) - 2) if device.type == "cuda" else 0
+            # Compiling has most of the cores; five processes draw faster than the GPU renders.
+            workers = min(5, (os.cpu_count() or 1) // 3) if device.type == "cuda" else 0
         # Fresh processes: a fork of one that already uses the GPU would break.
         self.pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) if workers > 0 else None
 

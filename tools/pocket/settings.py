@@ -36,7 +36,7 @@ class Settings:
     # Portraits in one call of the renderer.
     render_batch: int = 64
     # Most seconds that one set may take to render; what is there by then is used.
-    render_seconds: float = 220.0
+    render_seconds: float = 200.0
 
     vae_pictures: int = 24_000
     vae_batch: int = 32
@@ -47,8 +47,12 @@ class Settings:
 
     unet_pictures: int = 26_000
     unet_batch: int = 256
-    unet_seconds: float = 640.0
+    # As long as the deadline allows.
+    unet_seconds: float = 1200.0
+    # 4,000 to 20,000 steps, by how fast they are: a rate that so short a training can bear and needs, then a cosine.
     unet_lr: float = 8e-4
+    # Averaged weights are saved so often, should the machine be lost.
+    keep_seconds: float = 240.0
     # Captions prepared for each picture; each use draws one of them.
     captions: int = 8
 

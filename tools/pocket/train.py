@@ -4,6 +4,8 @@
     python tools/pocket/train.py --stage vae --deadline 560                vocabulary, VAE, classifier
     python tools/pocket/train.py --stage unet --number 1 --schedule 0 0.55 text encoder and UNet
     python tools/pocket/train.py --stage unet --number 2 --schedule 0.55 1 goes on from stage 1
+    python tools/pocket/train.py --stage rest --vae-seconds 0              everything after the VAE, with the VAE that is there
+    python tools/pocket/train.py --stage profile --seconds 100             how fast steps of the UNet are, and why
     python tools/pocket/train.py --stage evaluate                          pictures and figures of what is there
     python tools/pocket/train.py --stage export                            writes assets/pocket
 
@@ -76,23 +78,26 @@ def unet_stage(settings: Settings, arguments, clock: Clock, device, number: int,
     import export
     import train_unet
     from data import Source, stream_of
+    from tokenizer import Tokenizer
 
     state, out = arguments.state, arguments.out
     tokenizer_file = state / "tokenizer.json"
+    entries = len(Tokenizer.load(tokenizer_file))
     vae = export.load_vae(state).to(device)
     with Source(settings, device, tokenizer_file, arguments.workers) as source:
-        warmers = train_unet.warmers_of(settings, tokenizer_file) if arguments.compile else None
+        warmers = train_unet.warmers_of(settings.sizes, entries, settings.unet_batch) if arguments.compile else None
         chunks = source.chunks(stream_of("unet", number), settings.unet_pictures, settings.captions)
         buckets = train_unet.latents_of(chunks, vae, device)
         model, report = train_unet.train(
-            settings, device, clock, buckets, warmers, tokenizer_file, state, out, number, schedule, EVALUATION_RESERVE
+            settings, device, clock, buckets, warmers, tokenizer_file, state, out, number, schedule, EVALUATION_RESERVE,
+            arguments.graphs,
         )
     write_json(out / f"unet-{number}-report.json", report)
     measure(settings, arguments, clock, device, model, vae)
 
 
 def rest_stage(settings: Settings, arguments, clock: Clock, device) -> None:
-    """Everything after a first VAE stage in one go, on one set of portraits: the VAE further, then text encoder and UNet, then
+    """Everything after a first VAE stage in one go, on one set of portraits: the VAE further (or kept), then text encoder and UNet, then
     the classifier, pictures and figures. Compiles and renders once where separate stages would do so each time."""
     from dataclasses import replace
 
@@ -103,27 +108,37 @@ def rest_stage(settings: Settings, arguments, clock: Clock, device) -> None:
     import train_vae
     from data import Source, stream_of
     from sampler import save_sheet
+    from tokenizer import Tokenizer
 
     state, out = arguments.state, arguments.out
     out.mkdir(parents=True, exist_ok=True)
     tokenizer_file = state / "tokenizer.json"
+    entries = len(Tokenizer.load(tokenizer_file))
+    if out != state:
+        # With it, a checkpoint from the middle is all that pictures need.
+        (out / "tokenizer.json").write_bytes(tokenizer_file.read_bytes())
     with Source(settings, device, tokenizer_file, arguments.workers) as source:
-        warming = (train_vae.warmers_of(settings), train_unet.warmers_of(settings, tokenizer_file)) if arguments.compile else (None, None)
+        # The helpers compile while the portraits are rendered; a VAE that is kept needs none.
+        warm_unet = train_unet.warmers_of(settings.sizes, entries, settings.unet_batch) if arguments.compile else None
+        warm_vae = train_vae.warmers_of(settings) if arguments.compile and settings.vae_more_seconds else None
         chunks = list(source.chunks(stream_of("unet", 1), settings.unet_pictures, settings.captions))
-        pictures: dict = {}
-        for chunk in chunks:
-            pictures.setdefault(chunk.size, []).append(chunk.pictures)
         after = settings.classifier_seconds + CLASSIFIER_RESERVE + CLASSIFIER_RENDERING + EVALUATION_RESERVE
-        data = {size: torch.cat(some) for size, some in pictures.items()}
-        more = replace(settings, vae_seconds=settings.vae_more_seconds)
-        later = after + 0.6 * settings.unet_seconds
-        vae, report = train_vae.train(more, device, clock, source, data, warming[0], out, later, state)
+        if settings.vae_more_seconds:
+            pictures: dict = {}
+            for chunk in chunks:
+                pictures.setdefault(chunk.size, []).append(chunk.pictures)
+            data = {size: torch.cat(some) for size, some in pictures.items()}
+            more = replace(settings, vae_seconds=settings.vae_more_seconds)
+            later = after + 0.75 * min(settings.unet_seconds, max(0.0, clock.left() - after))
+            vae, report = train_vae.train(more, device, clock, source, data, warm_vae, out, later, state)
+            del data, pictures
+        else:
+            vae, report = train_vae.keep(settings, device, source, state, out)
         write_json(out / "vae-report.json", {"vae": report})
-        del data, pictures
         buckets = train_unet.latents_of(chunks, vae, device)
         chunks.clear()
         model, report_unet = train_unet.train(
-            settings, device, clock, buckets, warming[1], tokenizer_file, state, out, 1, (0.0, 1.0), after
+            settings, device, clock, buckets, warm_unet, tokenizer_file, state, out, 1, (0.0, 1.0), after, arguments.graphs
         )
         write_json(out / "unet-1-report.json", report_unet)
         blocks = []
@@ -134,7 +149,6 @@ def rest_stage(settings: Settings, arguments, clock: Clock, device) -> None:
         judged = classifier.train(settings, device, clock, source, vae, out, CLASSIFIER_RESERVE + EVALUATION_RESERVE)
         write_json(out / "vae-report.json", {"vae": report, "classifier": judged})
     arguments.state = out
-    (out / "tokenizer.json").write_bytes(tokenizer_file.read_bytes())
     measure(settings, arguments, clock, device, model, vae)
 
 
@@ -191,7 +205,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains Pocket.")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--all", action="store_true", help="all stages in order")
-    what.add_argument("--stage", choices=["vae", "unet", "rest", "evaluate", "export"])
+    what.add_argument("--stage", choices=["vae", "unet", "rest", "profile", "evaluate", "export"])
     parser.add_argument("--number", type=int, default=1, help="which stage of the UNet; above 1 goes on from saved state")
     parser.add_argument("--schedule", type=float, nargs=2, default=(0.0, 1.0), metavar=("START", "END"),
                         help="the part of the whole training, 0 to 1, that this UNet stage covers")  # fmt: skip
@@ -200,6 +214,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--export", type=Path, default=Path("assets/pocket"), help="folder for the finished model")
     parser.add_argument("--deadline", type=float, help="seconds from the start by which everything has to be over")
     parser.add_argument("--seconds", type=float, help="most seconds of training in this stage (VAE or UNet)")
+    parser.add_argument("--vae-seconds", type=float, help="training of the VAE in the stage `rest`; 0 keeps the one in --state as it is")
+    parser.add_argument("--batch", type=int, help="samples in a step of the UNet")
+    parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="without recording whole steps as CUDA graphs")
     parser.add_argument("--tiny", action="store_true", help="small and short, only to see that everything runs")
     parser.add_argument("--workers", type=int, help="processes that draw portraits; 0 for none")
     parser.add_argument("--no-compile", dest="compile", action="store_false", help="without torch.compile")
@@ -216,6 +233,10 @@ def main() -> int:
     settings = TINY if arguments.tiny else FULL
     if arguments.seconds:
         settings = replace(settings, vae_seconds=arguments.seconds, unet_seconds=arguments.seconds)
+    if arguments.vae_seconds is not None:
+        settings = replace(settings, vae_more_seconds=arguments.vae_seconds)
+    if arguments.batch:
+        settings = replace(settings, unet_batch=arguments.batch)
     device = prepare_device(SEED)
     arguments.compile = arguments.compile and device.type == "cuda" and not arguments.tiny
     if arguments.all:
@@ -229,6 +250,10 @@ def main() -> int:
         unet_stage(settings, arguments, clock, device, arguments.number, tuple(arguments.schedule))
     elif arguments.stage == "rest":
         rest_stage(settings, arguments, clock, device)
+    elif arguments.stage == "profile":
+        import profiling
+
+        profiling.run(settings, device, arguments.seconds or 100.0, arguments.compile, arguments.state)
     elif arguments.stage == "evaluate":
         evaluate_stage(settings, arguments, clock, device)
     else:

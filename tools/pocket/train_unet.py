@@ -9,6 +9,7 @@ bf16; the average is also what training goes on from. As a command of its own it
 from __future__ import annotations
 
 import argparse
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,9 @@ import torch
 from common import Clock, has_parts, load_parts, prepare_device, save_parts, say
 from compiling import Step, Warmers, warm
 from data import Source, stream_of
+from graphs import Recorder, Stepper, own_stream
 from model import PIXELS_PER_CELL, Generator, alphas_cumprod, count
-from settings import FULL, SEED, Settings, Size
+from settings import SEED, Settings, Size
 from tokenizer import LENGTH, Tokenizer
 from train_vae import encode
 from training import Loop, Schedule
@@ -45,7 +47,8 @@ def make_loss(model: Generator, device: torch.device):
     kind = device.type
 
     def loss(latents, timesteps, ids, noise, weights):
-        with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+        # Without autocast's cache of cast weights: a recorded graph must cast them itself, and each is used once a step.
+        with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda", cache_enabled=False):
             guess = model(latents, timesteps, ids)
         return ((guess.float() - noise).square().mean(dim=(1, 2, 3)) * weights).mean()
 
@@ -56,6 +59,8 @@ class Noiser:
     """Turns clean latents into training samples."""
 
     def __init__(self, device: torch.device):
+        # Its own random numbers: nothing that happens while a graph is recorded can disturb them.
+        self.random = torch.Generator(device).manual_seed(SEED + 2)
         signal = alphas_cumprod()
         snr = signal / (1.0 - signal)
         self.signal = signal.sqrt().float().to(device)
@@ -64,15 +69,29 @@ class Noiser:
 
     def __call__(self, clean: torch.Tensor, ids: torch.Tensor, empty: torch.Tensor) -> list[torch.Tensor]:
         """Arguments of the loss. `ids` `[n, 77]`, `empty` `[77]` is what a dropped caption becomes."""
-        n, device = len(clean), clean.device
+        clean = clean.contiguous()
+        n, options = len(clean), {"device": clean.device, "generator": self.random}
         # Evenly spread timesteps with one common offset: less chance in the loss than n independent ones.
-        places = (torch.arange(n, device=device) + torch.rand(1, device=device)) / n
+        places = (torch.arange(n, device=clean.device) + torch.rand(1, **options)) / n
         timesteps = (places * 1000.0).long().clamp(max=999)
-        noise = torch.randn_like(clean) + OFFSET_NOISE * torch.randn(n, clean.shape[1], 1, 1, device=device)
+        noise = torch.randn(clean.shape, **options) + OFFSET_NOISE * torch.randn(n, clean.shape[1], 1, 1, **options)
         at = (slice(None), None, None, None)
         noisy = self.signal[timesteps][at] * clean + self.noise[timesteps][at] * noise
-        dropped = torch.rand(n, 1, device=device) < EMPTY_CAPTIONS
+        dropped = torch.rand(n, 1, **options) < EMPTY_CAPTIONS
         return [noisy, timesteps, torch.where(dropped, empty, ids), noise, self.weight[timesteps]]
+
+    def batch(self, bucket: Bucket, count_: int, empty: torch.Tensor) -> list[torch.Tensor]:
+        """Arguments of the loss from pictures and captions drawn from a bucket."""
+        options = {"device": bucket.latents.device, "generator": self.random}
+        rows = torch.randint(len(bucket.latents), (count_,), **options)
+        which = torch.randint(bucket.ids.shape[1], (count_,), **options)
+        return self(bucket.latents[rows].float(), bucket.ids[rows, which].long(), empty)
+
+
+def example(size: Size, vocabulary: int, device: torch.device) -> Bucket:
+    """A bucket of chance numbers, for compiling and measuring."""
+    latents = torch.randn(64, 4, size[1] // PIXELS_PER_CELL, size[0] // PIXELS_PER_CELL, device=device).half()
+    return Bucket(latents, torch.randint(vocabulary, (64, 2, LENGTH), device=device).to(torch.int16))
 
 
 def prepared(vocabulary: int, device: torch.device):
@@ -94,25 +113,25 @@ def latents_of(chunks, vae, device: torch.device) -> dict[Size, Bucket]:
     }
 
 
-def warmers_of(settings: Settings, tokenizer_file: Path) -> Warmers:
+def warmers_of(sizes: list[Size], vocabulary: int, batch: int) -> Warmers:
     """Helper processes that compile the training step while something else is done."""
-    entries = str(len(Tokenizer.load(tokenizer_file)))
-    return Warmers(
-        settings.sizes, lambda size: [__file__, "--warm", str(size[0]), str(size[1]), "--vocabulary", entries]
-    )
+    more = ["--vocabulary", str(vocabulary), "--batch", str(batch)]
+    return Warmers(sizes, lambda size: [__file__, "--warm", str(size[0]), str(size[1]), *more])
 
 
 def train(
     settings: Settings, device: torch.device, clock: Clock, buckets: dict[Size, Bucket], warmers: Warmers | None,
     tokenizer_file: Path, state: Path, out: Path, stage: int, schedule: tuple[float, float], reserve: float,
+    graphs: bool = True,
 ):  # fmt: skip
     """One stage: trains on latents by size, saves into `out`. Returns the averaged model and a report.
 
     Goes on from the state in the folder `state`, unless `stage` is 1. `schedule` is the part of the whole training, in 0..1,
     that this stage covers. `reserve` is how many seconds of the clock have to remain for what follows the saving.
+    `graphs` records whole steps on a GPU.
     """
     tokenizer = Tokenizer.load(tokenizer_file)
-    ready = warmers.wait(max(5.0, min(200.0, clock.left() - reserve - 0.6 * settings.unet_seconds))) if warmers else set()
+    ready = warmers.wait(max(5.0, min(200.0, 0.3 * (clock.left() - reserve)))) if warmers else set()
 
     model, loss, parameters = prepared(len(tokenizer), device)
     if stage > 1:
@@ -122,36 +141,31 @@ def train(
     empty = torch.tensor(tokenizer.padded(""), device=device)
     step = Step(loss, parameters, ready)
 
-    def batch(size: Size) -> list[torch.Tensor]:
-        bucket = buckets[size]
-        rows = torch.randint(len(bucket.latents), (settings.unet_batch,), device=device)
-        which = torch.randint(settings.captions, (settings.unet_batch,), device=device)
-        return noiser(bucket.latents[rows].float(), bucket.ids[rows, which].long(), empty)
-
-    for size in ready:
-        step(size, *batch(size))
-    for parameter in parameters:
-        parameter.grad = None
-
-    seconds = clock.budget(settings.unet_seconds, reserve)
-    loop = Loop("UNet", model, Schedule(settings.unet_lr, seconds, *schedule), device)
-    if stage > 1:
-        load_moments(loop, model, state)
-    say(f"UNet: stage {stage}, training {seconds:.0f} s, schedule {schedule[0]} to {schedule[1]}")
-    rng = np.random.default_rng([SEED, 8, stage])
-    sizes = list(buckets)
-    shares = np.array([len(buckets[size].latents) for size in sizes], float)
-    kept = False
-    while loop.schedule.progress() < 1.0:
-        size = sizes[rng.choice(len(sizes), p=shares / shares.sum())]
-        value = step(size, *batch(size))
-        loop.update(value, settings.unet_batch)
-        if not kept and loop.schedule.progress() > 0.4:
-            # Something to go on from, should the machine be lost.
-            kept = True
-            names = [name for name, p in model.named_parameters() if p.requires_grad]
-            save_parts({name: v.half() for name, v in zip(names, loop.average.values, strict=True)}, out / "middle", "unet")
-    loop.look()
+    with own_stream(device):
+        for size in ready:
+            step(size, *noiser.batch(buckets[size], settings.unet_batch, empty))
+        for parameter in parameters:
+            parameter.grad = None
+        seconds = clock.budget(settings.unet_seconds, reserve)
+        loop = Loop("UNet", model, Schedule(settings.unet_lr, seconds, *schedule), device)
+        if stage > 1:
+            load_moments(loop, model, state)
+        say(f"UNet: stage {stage}, training {seconds:.0f} s, schedule {schedule[0]} to {schedule[1]}")
+        stepper = Stepper(step, loop, Recorder() if graphs and device.type == "cuda" else None)
+        rng = np.random.default_rng([SEED, 8, stage])
+        sizes = list(buckets)
+        shares = np.array([len(buckets[size].latents) for size in sizes], float)
+        names = [name for name, p in model.named_parameters() if p.requires_grad]
+        kept = time.monotonic()
+        while loop.schedule.progress() < 1.0:
+            size = sizes[rng.choice(len(sizes), p=shares / shares.sum())]
+            stepper(size, noiser.batch(buckets[size], settings.unet_batch, empty))
+            if time.monotonic() - kept > settings.keep_seconds:
+                # Something to go on from, should the machine be lost.
+                averages = {name: v.half() for name, v in zip(names, loop.average.values, strict=True)}
+                save_parts(averages, out / "middle", "unet")
+                kept = time.monotonic()
+        loop.look()
     loop.average.copy_to_parameters()
     report = {
         "stage": stage,
@@ -211,13 +225,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compiles the training step of text encoder and UNet for one size.")
     parser.add_argument("--warm", nargs=2, type=int, required=True, metavar=("WIDTH", "HEIGHT"))
     parser.add_argument("--vocabulary", type=int, required=True)
+    parser.add_argument("--batch", type=int, required=True)
     arguments = parser.parse_args()
     size = tuple(arguments.warm)
     device = prepare_device(SEED)
     _, loss, parameters = prepared(arguments.vocabulary, device)
-    clean = torch.randn(FULL.unet_batch, 4, size[1] // PIXELS_PER_CELL, size[0] // PIXELS_PER_CELL, device=device)
-    ids = torch.randint(arguments.vocabulary, (FULL.unet_batch, LENGTH), device=device)
-    batch = Noiser(device)(clean, ids, ids[0])
+    bucket = example(size, arguments.vocabulary, device)
+    batch = Noiser(device).batch(bucket, arguments.batch, bucket.ids[0, 0].long())
     warm(size, Step(loss, parameters, {size}), batch, 10 if device.type == "cuda" else 0)
 
 

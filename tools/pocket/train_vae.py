@@ -122,14 +122,31 @@ def train(
     # From here on it is what will be exported: everything after it learns from, and is measured with, the rounded weights.
     vae.half().float()
     save_parts({name: tensor.half() for name, tensor in vae.state_dict().items()}, out, "vae")
-    report["psnr"] = {}
+    report["psnr"] = measured(settings, source, vae)
+    report["history"] = loop.history
+    return vae, report
+
+
+def keep(settings: Settings, device: torch.device, source: Source, state: Path, out: Path):
+    """The finished VAE in the folder `state` as it is, saved into `out` too. Returns it and a report, as `train` does."""
+    tensors, _ = load_parts(state, "vae")
+    vae = build_vae(SEED)
+    vae.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+    vae = vae.to(device, memory_format=torch.channels_last).eval().requires_grad_(False)
+    if out != state:
+        save_parts(tensors, out, "vae")
+    return vae, {"parameters": count(vae), "kept": True, "psnr": measured(settings, source, vae)}
+
+
+def measured(settings: Settings, source: Source, vae) -> dict:
+    """PSNR on held-out pictures, by size."""
+    report = {}
     for size in settings.sizes:
         _, pictures = source.held_out(stream_of("vae-test"), size, settings.test_pictures // 4)
         name = f"{size[0]}x{size[1]}"
-        report["psnr"][name] = figures = psnr(vae, pictures)
+        report[name] = figures = psnr(vae, pictures)
         say(f"VAE: {name} {figures['mean']} dB, the worst twentieth at most {figures['p5']} dB, of {figures['pictures']}")
-    report["history"] = loop.history
-    return vae, report
+    return report
 
 
 @torch.no_grad()

@@ -9,6 +9,8 @@ import torch
 
 from common import say
 
+BETAS = (0.9, 0.99)
+
 
 class Schedule:
     """The learning rate by wall time: warm-up, constant, then a cosine to zero.
@@ -40,49 +42,65 @@ class Schedule:
 class Average:
     """Exponential moving average of parameters, on their device. Short at first, so that the start is forgotten."""
 
-    def __init__(self, parameters: list[torch.Tensor], decay: float = 0.999):
+    # The average reaches back over this share of all steps.
+    REACH = 0.05
+
+    def __init__(self, parameters: list[torch.Tensor]):
         self.parameters = parameters
-        self.decay = decay
         self.values = [p.detach().clone() for p in parameters]
         self.updates = 0
+        # The newest weights' share: on the device, so that a recorded step reads today's value and not the recording's.
+        self.share = torch.ones((), device=parameters[0].device)
+
+    def prepare(self, total: float) -> None:
+        """Sets the share of the coming update; `total` is how many steps there will be in all."""
+        self.updates += 1
+        self.share.fill_(max(1.0 / max(1.0, self.REACH * total), 9.0 / (10.0 + self.updates)))
 
     @torch.no_grad()
     def update(self) -> None:
-        self.updates += 1
-        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
-        torch._foreach_lerp_(self.values, self.parameters, 1.0 - decay)
+        """Moves the average towards the parameters."""
+        apart = torch._foreach_sub(self.parameters, self.values)
+        torch._foreach_mul_(apart, self.share)
+        torch._foreach_add_(self.values, apart)
 
     @torch.no_grad()
     def copy_to_parameters(self) -> None:
         torch._foreach_copy_(self.parameters, self.values)
 
 
-def optimizer(module: torch.nn.Module, rate: float, device: torch.device) -> torch.optim.AdamW:
-    """AdamW with weight decay on matrices and kernels only; fused on a GPU."""
-    parameters = [p for p in module.parameters() if p.requires_grad]
-    groups = [
+def optimizer(groups: list[dict], rate: float, device: torch.device) -> torch.optim.AdamW:
+    """AdamW; on a GPU fused, with a learning rate that lives there, so that its step can be recorded."""
+    if device.type != "cuda":
+        return torch.optim.AdamW(groups, lr=rate, betas=BETAS)
+    return torch.optim.AdamW(groups, lr=torch.tensor(rate, device=device), betas=BETAS, fused=True, capturable=True)
+
+
+def groups_of(parameters: list[torch.Tensor]) -> list[dict]:
+    """Parameter groups with weight decay on matrices and kernels only."""
+    return [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.01},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.99), fused=device.type == "cuda")
 
 
 class Loop:
-    """The plain part of a training loop: one call of `update` after each step's gradients.
+    """The plain part of a training loop: `update` after each step's gradients, or its three parts one by one.
 
-    Looks at the loss only every `every` seconds, since each look waits for the GPU. If it is no number then, weights and
-    moments go back to those of the last look, with half the learning rate.
+    Only `apply` works on the device's data, always the same way, so it can be part of a recorded graph (`graphs.py`). Looks at
+    the loss only every `every` seconds, since each look waits for the GPU. If it is no number then, weights and moments go back
+    to those of the last look, with half the learning rate.
     """
 
     def __init__(self, name: str, module: torch.nn.Module, schedule: Schedule, device: torch.device, every: float = 10.0):
         self.name = name
-        self.module = module
         self.schedule = schedule
         self.parameters = [p for p in module.parameters() if p.requires_grad]
-        self.optimizer = optimizer(module, schedule.peak, device)
+        self.optimizer = optimizer(groups_of(self.parameters), schedule.peak, device)
         self.average = Average(self.parameters)
         self.every = every
         self.steps = self.samples = 0
+        self.rate = 0.0
         self.sum = torch.zeros((), device=device)
         self.summed = 0
         self.looked = time.monotonic()
@@ -92,33 +110,40 @@ class Loop:
 
     def update(self, loss: torch.Tensor, samples: int) -> None:
         """Clips, steps, averages, and clears the gradients."""
-        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0, foreach=True)
-        rate = self.schedule.rate()
+        self.prepare()
+        self.apply(loss)
+        self.clear()
+        self.counted(samples)
+
+    def prepare(self) -> None:
+        """Sets the numbers that change from step to step."""
+        self.rate = self.schedule.rate()
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self._step()
-        self.optimizer.zero_grad(set_to_none=True)
+            if isinstance(group["lr"], torch.Tensor):
+                group["lr"].fill_(self.rate)
+            else:
+                group["lr"] = self.rate
+        self.average.prepare((self.steps + 1) / max(1e-3, min(1.0, self.schedule.progress())))
+
+    def apply(self, loss: torch.Tensor) -> None:
+        """The work on the device after the gradients; never waits for it."""
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0, foreach=True)
+        self.optimizer.step()
         self.average.update()
         self.sum += loss
+
+    def clear(self) -> None:
+        """Forgets the gradients."""
+        for p in self.parameters:
+            p.grad = None
+
+    def counted(self, samples: int) -> None:
+        """Counts a step that was made; looks now and then."""
         self.summed += 1
         self.steps += 1
         self.samples += samples
         if time.monotonic() - self.looked > self.every:
             self.look()
-
-    def _step(self) -> None:
-        if self.steps:
-            self.optimizer.step()
-            return
-        try:
-            self.optimizer.step()
-        except RuntimeError as error:
-            # The fused kernel is particular about memory layouts; the plain one computes the same.
-            say(f"{self.name}: fused AdamW refused ({error}), going on without")
-            state = self.optimizer.state
-            self.optimizer = optimizer(self.module, self.schedule.rate(), torch.device("cpu"))
-            self.optimizer.state.update(state)
-            self.optimizer.step()
 
     def look(self) -> None:
         """Prints where training is; keeps a copy of everything, or goes back to the last one."""
@@ -127,9 +152,8 @@ class Loop:
         loss = float(self.sum) / self.summed
         now = time.monotonic()
         speed = (self.samples - self.looked_samples) / max(1e-6, now - self.looked)
-        rate = self.optimizer.param_groups[0]["lr"]
-        say(f"{self.name}: step {self.steps}, loss {loss:.5f}, {speed:.0f} samples/s, rate {rate:.2e}")
-        self.history.append({"step": self.steps, "loss": loss, "samples_per_s": round(speed), "rate": rate})
+        say(f"{self.name}: step {self.steps}, loss {loss:.5f}, {speed:.0f} samples/s, rate {self.rate:.2e}")
+        self.history.append({"step": self.steps, "loss": loss, "samples_per_s": round(speed), "rate": self.rate})
         state = self._state()
         if math.isfinite(loss):
             self.kept = [t.clone() for t in state]

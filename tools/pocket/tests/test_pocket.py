@@ -3,6 +3,8 @@
     python -m unittest discover tools/pocket/tests
 """
 
+import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -24,6 +26,8 @@ import train_unet
 import train_vae
 from settings import TINY
 from tokenizer import Tokenizer, learn, words
+from compiling import Step
+from graphs import Stepper
 from training import Loop, Schedule
 
 TEXTS = list(draw.corpus(0, 2000))
@@ -228,6 +232,95 @@ class State(unittest.TestCase):
         self.assertEqual(at(0.2), 1.0)
         self.assertLess(at(1.0), 1e-9)
         self.assertAlmostEqual(at(1.0, 0.0, 0.55), at(0.0, 0.55, 1.0))
+
+
+class Steps(unittest.TestCase):
+    """Recording itself needs a GPU; here a recorder that runs the work plainly stands in for it."""
+
+    class Pretend:
+        def __init__(self, broken=False):
+            self.broken, self.records = broken, 0
+
+        def record(self, work):
+            self.records += 1
+            if self.broken:
+                raise RuntimeError("not today")
+
+            return work
+
+    def trained(self, recorder):
+        torch.manual_seed(4)
+        net = torch.nn.Linear(3, 1)
+        schedule = Schedule(1e-2, 100.0)
+        schedule.progress = lambda: 0.2
+        loop = Loop("test", net, schedule, torch.device("cpu"))
+        # As a replay does, backward has to write its gradients anew.
+        def loss(x):
+            return net(x).square().mean()
+
+        def step(size, x):
+            loop.clear()
+            value = loss(x)
+            value.backward()
+            return value.detach()
+
+        stepper = Stepper(step, loop, recorder)
+        for i in range(12):
+            size = (8, 8) if i % 3 else (8, 16)
+            stepper(size, [torch.randn(4, 3, generator=torch.Generator().manual_seed(i))])
+        return net, loop, stepper
+
+    def test_recorded_steps_do_what_plain_ones_do(self):
+        recorder, broken = self.Pretend(), self.Pretend(broken=True)
+        (plain, loop, _), (other, loop_other, stepper), (third, _, fallen) = map(self.trained, (None, recorder, broken))
+        self.assertEqual((recorder.records, len(stepper.replays)), (2, 2))
+        self.assertEqual((broken.records, len(fallen.replays), fallen.recorder), (1, 0, None))
+        for a, b, c in zip(plain.parameters(), other.parameters(), third.parameters()):
+            torch.testing.assert_close(a, b, rtol=0, atol=0)
+            torch.testing.assert_close(a, c, rtol=0, atol=0)
+        for a, b in zip(loop.average.values, loop_other.average.values):
+            torch.testing.assert_close(a, b, rtol=0, atol=0)
+        self.assertEqual((loop.steps, loop_other.steps, loop_other.samples), (12, 12, 48))
+
+    def test_batches_have_the_layout_that_was_compiled_for(self):
+        cpu = torch.device("cpu")
+        empty = torch.zeros(77, dtype=torch.long)
+        bucket = train_unet.example((64, 96), 100, cpu)
+        latents = bucket.latents.contiguous(memory_format=torch.channels_last)
+        made = [
+            train_unet.Noiser(cpu).batch(some, 8, empty) for some in (bucket, train_unet.Bucket(latents, bucket.ids))
+        ]
+        for a, b in zip(*made, strict=True):
+            self.assertEqual((a.shape, a.dtype, a.stride()), (b.shape, b.dtype, b.stride()))
+            self.assertTrue(b.is_contiguous())
+        step = Step(lambda x: x.sum(), [], {(8, 8)})
+        with self.assertRaises(ValueError):
+            step((8, 8), torch.zeros(2, 3, 4, 4).contiguous(memory_format=torch.channels_last))
+
+    def test_a_second_process_finds_what_the_first_compiled(self):
+        code = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from compiling import Step, cache_use
+from train_unet import Bucket, Noiser, example
+layer = torch.nn.Conv2d(4, 4, 3)
+bucket = example((64, 96), 100, torch.device("cpu"))
+if sys.argv[2] == "main":
+    bucket = Bucket(bucket.latents.contiguous(memory_format=torch.channels_last), bucket.ids)
+batch = Noiser(torch.device("cpu")).batch(bucket, 4, bucket.ids[0, 0].long())
+loss = lambda noisy, times, ids, noise, weight: ((layer(noisy) - noise[..., 1:-1, 1:-1]).square().mean((1, 2, 3)) * weight).mean()
+Step(loss, list(layer.parameters()), {(64, 96)})((64, 96), *batch)
+print(cache_use())
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+            here = str(Path(__file__).resolve().parents[1])
+            said = [
+                subprocess.run([sys.executable, "-c", code, here, role], env=environment, capture_output=True, text=True)
+                for role in ("helper", "main")
+            ]
+        last = [run.stdout.splitlines()[-1] if run.stdout else run.stderr for run in said]
+        self.assertEqual(last, ["graphs from the cache 0, made anew 1", "graphs from the cache 1, made anew 0"])
 
 
 class Measuring(unittest.TestCase):
